@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Motion of a control loop by an online trajectory and its governor, in cycles of any length; and its brake.
+// Motion of a control loop by an online trajectory and its governor, in cycles of any length, and its stop.
 #ifndef EOM_GOVERNED_MOTION_HPP
 #define EOM_GOVERNED_MOTION_HPP
 
@@ -15,7 +15,7 @@
 
 namespace eom {
 
-/// Motion to a target, or to rest, by whole periods of its own, in cycles of any length. After a stall it continues later.
+/// Motion to a target or to rest, by whole motion periods in cycles of any length. A stall of the loop delays it.
 template <class Robot>
 class GovernedMotion {
   public:
@@ -29,7 +29,7 @@ class GovernedMotion {
     const Governor<Robot> &governor() const noexcept { return governor_; }
     const OnlineTrajectory &trajectory() const noexcept { return motion_; }
 
-    /// Takes limits of each joint; returns what is wrong with them, or null. Allocates.
+    /// Set the limits of each joint. Returns the error text, or null. Allocates.
     const char *configure(const std::vector<MotionLimits> &limits)
     {
         if (const char *reason = motion_.configure(limits))
@@ -38,8 +38,8 @@ class GovernedMotion {
         return nullptr;
     }
 
-    /// Begins at a commanded state, at a time, ns. Its acceleration is kept, also beyond limits; that of a stream is clamped to them
-    /// unless `whole`.
+    /// Start from the commanded state `from` at `now`, ns. Its acceleration is kept even beyond limits; after a setpoint stream it
+    /// is clamped unless `whole`.
     void begin(const State<n> &from, std::int64_t now, bool whole = false) noexcept
     {
         take_over(from, whole);
@@ -47,11 +47,11 @@ class GovernedMotion {
         lead(now);
     }
 
-    /// Leads again at a time, ns, to which it has gone on on its way to rest.
+    /// Resume at `now`, ns. The motion has advanced to this time during its stop.
     void lead(std::int64_t now) noexcept { time_ = now; }
 
-    /// Comes to rest in a duration, s, or longer if limits require it; a joint that would leave its range brakes up to `haste` times as
-    /// hard. Returns the largest share of a limit, infinite if motors cannot realise the stop.
+    /// Stop in `duration` s, or longer if limits require it; a joint that would leave its range decelerates up to `haste` times as
+    /// hard. Returns the largest utilization (`as_planned`: without backup stops), or infinity if motors cannot realize the stop.
     double brake(double duration, double haste = 1, bool as_planned = false) noexcept
     {
         governor_.weigh(motion_, commander_);
@@ -59,16 +59,16 @@ class GovernedMotion {
         return governor_.share_of_stop(motion_, commander_, as_planned);
     }
 
-    /// Another motion leads: it can brake no more.
+    /// Invalidate the state for a stop, because another motion commands the arm.
     void forget() noexcept { time_ = NEVER; }
     bool can_brake() const noexcept { return time_ != NEVER; }
 
-    /// Whether the last command is that of this motion; whether it rests, and the time until then, s.
+    /// Returns true if the last command belongs to this motion.
     bool commands() const noexcept { return time_ == commander_.latest; }
     bool rests() const noexcept { return motion_.arrived(); }
-    double left() const noexcept { return motion_.left(); }
+    double left() const noexcept { return motion_.left(); } ///< remaining time, s
 
-    /// What is commanded some time later, ns, by the last command.
+    /// Returns the commanded state `later` ns after the last cycle, extrapolated from the last command.
     State<n> state_after(std::int64_t later) const noexcept
     {
         Setpoint<Robot> x = commander_.output.setpoint;
@@ -76,17 +76,17 @@ class GovernedMotion {
         eom::advance(x, static_cast<Scalar>(seconds(time)));
         return state_of(x);
     }
-    /// The same at a time, ns, while it leads.
+    /// Returns the commanded state at `now`, ns, of an active motion.
     State<n> state_at(std::int64_t now) const noexcept { return state_after(now - time_); }
 
-    /// Goes on to a time, ns.
+    /// Advance to `now`, ns.
     void go_on(std::int64_t now) noexcept
     {
         advance(std::clamp<std::int64_t>(now - time_, 0, LONGEST_RESPONSE_STEP));
         time_ = now;
     }
 
-    /// Goes on by a time, ns: by whole periods. The governor predicts with wrench, stiffness and payload of the last command.
+    /// Advance by `step` ns, in whole periods. The governor predicts with wrench, stiffness and payload of the last command.
     void advance(std::int64_t step) noexcept
     {
         time_ += step;
@@ -100,7 +100,7 @@ class GovernedMotion {
         }
     }
 
-    /// The present setpoint, to be commanded: back from the end of the last period, within which limits hold.
+    /// Returns the setpoint of the next command, interpolated within the last period, because limits hold there.
     Setpoint<Robot> setpoint() noexcept
     {
         since_command_ = 0;
@@ -117,7 +117,7 @@ class GovernedMotion {
 
   protected:
     using Scalar = typename Robot::Scalar;
-    /// Excess of a stream's state over limits, relative to them, beyond which its jerk and snap are ignored.
+    /// Relative excess of a stream's state over limits above which its jerk and snap are ignored.
     static constexpr double LARGEST_EXCESS = 1;
     static constexpr std::int64_t NEVER = std::numeric_limits<std::int64_t>::min();
 
@@ -138,10 +138,9 @@ class GovernedMotion {
     const Robot &robot_;
     OnlineTrajectory motion_;
     Governor<Robot> governor_;
-    // Period of its own, ns.
+    // Motion period, ns.
     std::int64_t period_ = 0;
-    // Time of the last cycle; that less the time of the motion, which is at the end of a period; and that of the last command
-    // until then, ns.
+    // Time of the last cycle, and its distance from the end of the last period and from the last command, ns.
     std::int64_t time_ = NEVER, since_period_ = 0, since_command_ = 0;
 };
 

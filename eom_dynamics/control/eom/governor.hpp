@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Governor of online motion: it slows down before efforts, their rates, or motors exceed their limits.
+// Governor of online motion: slows down before efforts, effort rates or motors exceed their limits.
 #ifndef EOM_GOVERNOR_HPP
 #define EOM_GOVERNOR_HPP
 
@@ -15,49 +15,49 @@
 
 namespace eom {
 
-/// Chooses each cycle of an online motion: as planned, where the arm can brake after it with all commands within limits; else
-/// slower, with a factor of acceleration and jerk for the joint whose limit is exceeded, or for all.
+/// Chooses each cycle of an online motion so that the arm can still stop with all commands within limits. If the planned cycle does
+/// not allow this, acceleration and jerk are scaled down for the joint at its limit, or for all joints.
 ///
-/// A brake is predicted with what the averages know already: each joint has the gentlest one that ends within its limits of
-/// position. Factors are those with which a motion is within limits until it rests, and grow as soon as it would be with more;
-/// while targets follow each other, and where it cannot be, those that leave a brake. The brake of a motion that is slowed down ends at
-/// the target, or before it; that of a plan within limits, and while targets follow each other, may pass it.
+/// Each cycle has a backup stop, predicted from the present averages. Its joints use the smallest acceleration fraction that stops
+/// them within their position limits. Scaling factors keep the motion within limits until it rests, and grow as soon as larger
+/// factors do so. If that is impossible, or while targets follow each other, they keep only the backup stop within limits. The
+/// backup stop may pass the target only if the plan is within limits or targets follow each other.
 template <class Robot>
 class Governor {
   public:
-    /// Utilization below which every fourth instant of a brake is checked, below which every second, and above which instants between.
+    /// Sampling of a backup stop: every fourth instant below CALM, every second below BUSY, and instants in between above CLOSE.
     static constexpr double CALM = 0.5, BUSY = 0.75, CLOSE = 0.9;
-    /// Utilization by the largest snap above which each piece of a brake is checked, and above which a stop is checked at more instants.
+    /// Snap utilizations: above SNAPS, each piece of a backup stop is checked; above SOFT, a planned stop has more instants.
     static constexpr double SNAPS = 0.1, SOFT = 50;
-    /// Least factor, reduction in one step, growth in one step, and cycles from one growth to the next.
+    /// Minimum factor, reduction and growth per step; maximum number of reductions, and cycles between growths.
     static constexpr double LEAST = 0.05, CUT = 0.9, GROWTH = 1.25;
     static constexpr int MOST_CUTS = 24, PAUSE = 8;
-    /// Commands predicted per period of the motion, on average over a cycle. Beyond, the motion brakes until the next cycle.
+    /// Maximum predicted commands per motion period, on average over a cycle; beyond, the motion continues its backup stop.
     static constexpr std::size_t MOST_CHECKS = 128;
-    /// Time constant of growth while targets follow each other, and the longest time between such targets, s.
+    /// Time constant of growth while targets follow each other, and maximum time between these targets, s.
     static constexpr double RECOVERS = 0.02, APART = 0.1;
-    /// Fractions of acceleration and jerk of brakes, in the order of checks.
+    /// Acceleration and jerk fractions of backup stops, in the order of checks.
     static constexpr std::array<double, 3> BRAKES{0.05, 0.25, 1};
-    /// Least and largest number of instants within the window of the averages, instants after it, and cycles until all are checked.
+    /// Minimum and maximum instants within the averaging window, instants after it, and cycles until all instants are checked.
     static constexpr std::size_t NEAR = 8, NEAR_MOST = 16, FAR = 8, TURNS = 4;
-    /// Largest number of instants within the window if commands are close to limits.
+    /// Maximum number of instants within the window if commands are close to limits.
     static constexpr double MOST_DENSE = 128;
-    /// Instants of a stop, instants of a stop on soft springs, and utilization by which commands between these instants may be larger.
+    /// Instants of a planned stop with stiff and with soft springs, and utilization margin between these instants.
     static constexpr double DENSE = 28, DENSE_SOFT = 56, BETWEEN = 0.02;
-    /// Largest number of bisections about the largest utilization of a motion, and of a stop.
+    /// Maximum number of bisections around the peak utilization of a motion, and of a planned stop.
     static constexpr int MOST_REFINED = 20, REFINED = 3;
-    /// Largest utilization of a brake relative to its start.
+    /// Backup stops up to this multiple of the utilization at their start count as equal if the start is beyond limits.
     static constexpr double NO_WORSE = 1.02;
-    /// Longest motion that can be within limits, s.
+    /// Maximum duration of a motion, s; a longer motion counts as beyond limits.
     static constexpr double LONGEST = 1e4;
-    /// Time at the least factor after which the motion stops, s.
+    /// Time near the minimum factor after which the motion stops, s.
     static constexpr double STUCK = 0.5;
 
     explicit Governor(const Robot &robot) noexcept : robot_(robot), shares_(robot) { factors_.fill(1); }
 
     LimitShares<Robot> &shares() noexcept { return shares_; }
 
-    /// Forget brakes, factors and targets.
+    /// Reset backup stops, factors and targets.
     void restart() noexcept
     {
         known_ = calm_ = false;
@@ -69,10 +69,10 @@ class Governor {
         since_ = APART;
     }
 
-    /// A cycle of so many periods begins.
+    /// Start a cycle of `periods` motion periods.
     void begin_cycle(std::size_t periods) noexcept { checks_left_ = MOST_CHECKS * periods; }
 
-    /// Process a target of an arm in motion or at `rests`. Only a target that `is_new` can follow the last one.
+    /// Process a target. It follows the last target if it `is_new`, arrives within APART, and the arm is not at rest (`rests`).
     void aim(bool is_new, bool rests) noexcept
     {
         stuck_ = 0;
@@ -83,14 +83,13 @@ class Governor {
             part_ = least_ = 1;
     }
 
-    /// Least part since a target at full acceleration; and the limit, a row of LimitShares, of the joint or motor, that has scaled
-    /// accelerations last.
+    /// Smallest averaged factor since the last target at full acceleration.
     double least() const noexcept { return least_; }
-    std::size_t limit() const noexcept { return shares_.limit(); }
-    std::size_t place() const noexcept { return shares_.place(); }
+    std::size_t limit() const noexcept { return shares_.limit(); } ///< row of LimitShares of the last exceeded limit
+    std::size_t place() const noexcept { return shares_.place(); } ///< joint or motor of limit()
 
-    /// Chooses the next cycle of a motion that is prepared, with wrench, stiffness, payload and base of the present setpoint, and
-    /// with what tools are to carry.
+    /// Choose the next cycle of the prepared `motion`. Predictions use the auxiliary inputs and payload of the present setpoint,
+    /// and during a payload change also the final payload.
     void choose(OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
     {
         const double h = motion.joint(0).period();
@@ -99,7 +98,7 @@ class Governor {
             time -= h;
         for (BrakeShare &brake : brakes_)
             brake = {0, brake.now > 0 ? brake.now : 1};
-        const bool goes = motion.stops() && calm_ && !commander.blending(); // as planned
+        const bool goes = motion.stops() && calm_ && !commander.blending(); // planned stop within limits
         if (goes || commander.parameters.limits == LimitPolicy::ignore || !shares_.limited() || motion.rests()) {
             known_ = false;
             factors_.fill(1);
@@ -107,7 +106,7 @@ class Governor {
         }
         known_ ? shares_.look(motion, commander) : weigh(motion, commander);
         double planned = std::numeric_limits<double>::infinity();
-        if (motion.stops() && !known_) { // one that fits as planned needs no other brake
+        if (motion.stops() && !known_) { // a planned stop within limits needs no backup stop
             motion.propose(1);
             planned = densely(motion, commander);
         }
@@ -118,14 +117,14 @@ class Governor {
         part_ += (std::max(part, LEAST) - part_) * std::min(1.0, h / APART);
         least_ = std::min(least_, part_);
         stuck_ = part_ < 2 * LEAST && !motion.stops() ? stuck_ + h : 0;
-        if (stuck_ > STUCK) { // the target leads to where the arm cannot rest
+        if (stuck_ > STUCK) { // the arm cannot rest at positions near the target
             stuck_ = 0;
             motion.stop();
             motion.propose(0);
         }
     }
 
-    /// Tells the joints of a motion that begins how much room limits have for the largest jerks and snaps.
+    /// Set the jerk room of each joint at the start of a motion: the reserve of the limits for the largest jerk and snap.
     void weigh(OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
     {
         shares_.look(motion, commander);
@@ -134,8 +133,8 @@ class Governor {
             motion.joint(i).spare(1 / snaps_);
     }
 
-    /// Largest share of a limit in a stop as planned and, where that does not fit, in the brake to which it slows down as late as it can;
-    /// infinite where motors cannot realise it. With `as_planned`, a stop that does not fit has the share of its plan.
+    /// Returns the largest utilization of a limit in the planned stop, or infinity if motors cannot realize it. Beyond limits, the
+    /// best backup stop counts instead, unless `as_planned`.
     double share_of_stop(OnlineTrajectory &motion, const Commander<Robot> &commander, bool as_planned = false) noexcept
     {
         shares_.look(motion, commander);
@@ -155,17 +154,17 @@ class Governor {
   private:
     using Way = JointTrajectory::Way;
 
-    /// Proposes a cycle that fits with the largest factors, and returns the least of these; 0 for a brake.
+    /// Propose a cycle within limits with the largest factors. Returns the smallest of the factors, or 0 for a backup stop.
     double fitting(OnlineTrajectory &motion, const Commander<Robot> &commander, double planned) noexcept
     {
         const bool follows = (follows_ && since_ < APART) || motion.follows();
         if (!follows && std::exchange(is_new_, false)) {
             motion.propose(1);
-            fits_ = largest(motion, commander, Way::plan, 1) <= CLOSE; // commands between instants may take more
+            fits_ = largest(motion, commander, Way::plan, 1) <= CLOSE; // reserve for commands between instants
         }
         if (follows || fits_) {
             motion.allow_overshoot(true);
-        } else if (known_ && motion.stops_late()) { // a target nearer than the last one
+        } else if (known_ && motion.stops_late()) { // the new target is closer than the last target
             if (checks_left_ > 0 && proposed_fits(motion, commander) && fits(motion, commander, Way::plan))
                 return least_factor();
             motion.allow_overshoot(false);
@@ -186,7 +185,7 @@ class Governor {
         const bool looks = checks_left_ > 0 || !known_;
         if (looks && proposed_fits(motion, commander))
             return least_factor();
-        double safe = 0; // with the brake that fits
+        double safe = 0; // acceleration fraction of the first feasible backup stop
         auto kept = factors_;
         for (int k = 0; looks && k < MOST_CUTS && cut(motion) && checks_left_ > 0; ++k) {
             const bool fit = proposed_fits(motion, commander);
@@ -201,7 +200,7 @@ class Governor {
             motion.escape(safe);
             return least_factor();
         }
-        // The brake that was possible after the cycle before, if there is one.
+        // Continue the backup stop of the last cycle, if known.
         if (known_)
             motion.propose(0);
         else
@@ -209,8 +208,8 @@ class Governor {
         return 0;
     }
 
-    /// Proposes a cycle of the brake with the least share of limits, which it returns, or the hardest one of those no worse than now;
-    /// or of a stop as planned, whose share is known, where that is less.
+    /// Propose a cycle of the planned stop, with utilization `planned`, or of a backup stop with less utilization. Returns the
+    /// smallest utilization. Of equal backup stops, the hardest is proposed.
     double brake(OnlineTrajectory &motion, const Commander<Robot> &commander, double planned) noexcept
     {
         double least = planned, best = 1;
@@ -219,7 +218,7 @@ class Governor {
         const double first = share(motion, commander, 1, Way::brake), start = first > 1 ? NO_WORSE * first : 0;
         for (const double gentle : BRAKES) {
             if (motion.stops() && least <= start)
-                break; // none takes less than what is there now
+                break; // a stop cannot improve on its start
             motion.brake(gentle);
             const double most = std::max(largest(motion, commander, Way::brake, std::max(least, start), gentle), start);
             if (most < least || (most == least && !motion.stops()))
@@ -232,7 +231,7 @@ class Governor {
 
     double least_factor() const noexcept { return *std::min_element(factors_.begin(), factors_.end()); }
 
-    /// Cuts the factor of the joint whose limit was exceeded last, or of all; returns whether there was one to cut.
+    /// Reduce the factor of the joint at the last exceeded limit, or all factors. Returns false if they are minimal.
     bool cut(const OnlineTrajectory &motion) noexcept
     {
         const std::size_t joint = limit() >= 2 && limit() < 5 ? robot_.motor_joint[place()] : place();
@@ -246,7 +245,7 @@ class Governor {
         return less;
     }
 
-    /// Whether the cycle with these factors leaves one of some brakes within limits.
+    /// Propose a cycle with the present factors. Returns true if a backup stop after it is within limits.
     bool proposed_fits(OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
     {
         propose(motion);
@@ -267,8 +266,9 @@ class Governor {
         return largest(motion, commander, way, 1, gentle) <= 1;
     }
 
-    /// Largest share of a limit in commands that do not fit, or 1, on a way that is looked at until there is more than enough: at
-    /// instants over the window of the averages, until its end, and about the largest one.
+    /// Returns the largest utilization on `way`, or the first above `enough`; at most 1 if all commands fit. `gentle` is the
+    /// acceleration fraction of a backup stop. Instants lie within the averaging window, after it, at snap peaks, and around the
+    /// peak utilization.
     double largest(const OnlineTrajectory &motion, const Commander<Robot> &commander, Way way, double enough, double gentle = 1) noexcept
     {
         const double h = motion.joint(0).period(), window = motion.window() + h, length = motion.length(way);
@@ -276,10 +276,10 @@ class Governor {
             return std::numeric_limits<double>::infinity();
         const bool brake = way == Way::brake;
         const auto which = static_cast<std::size_t>(std::find(BRAKES.begin(), BRAKES.end(), gentle) - BRAKES.begin());
-        // Share by which one cycle can change the snap.
+        // Last utilization plus its largest change by snap within one cycle.
         const double before = std::max(brakes_[which].before, brakes_[which].now) + snaps_ * h / motion.shorter();
         const std::size_t stride = !brake || !known_ || before >= BUSY ? 1 : before >= CALM ? 2 : TURNS;
-        // As dense as snaps need that change within the shorter average.
+        // Two instants per shorter average, because the snap changes within it.
         const std::size_t near = std::clamp(static_cast<std::size_t>(2 * window / motion.shorter()), NEAR, NEAR_MOST);
         const auto count = static_cast<double>(near);
         double most = 0, latest = 0, where = 0, apart = 0, last = 0, change = 0;
@@ -300,13 +300,13 @@ class Governor {
         for (std::size_t k = 0; k < near + FAR && goes_on; ++k) {
             if (most < BUSY && k % stride != turn_ % stride)
                 continue;
-            // Denser at the begin of the brake, where jerks change.
+            // Denser at the start of the stop, because the jerk changes there.
             const double share = (static_cast<double>(k + 1) - count - static_cast<double>(turn_) / TURNS) / FAR;
             goes_on = k < near ? on(window * static_cast<double>(k + 1) / count, window / count)
                                : on(window + length * share * share * share, length * share * share * 3 / FAR);
         }
         double &hot = hot_[which];
-        if (brake && hot > window) { // towards the largest share
+        if (brake && hot > window) { // around the last peak
             const double step = std::max(2 * h, (hot - window) / 8);
             goes_on = goes_on && on(hot, step) && (latest <= BUSY || (on(hot - step, step) && on(hot + step, step)));
         }
@@ -318,7 +318,7 @@ class Governor {
         if (!goes_on || most + change / 2 <= CLOSE)
             return most;
         shares_.begin(commander);
-        const double step = std::max(h, window / MOST_DENSE); // the snap changes within some cycles
+        const double step = std::max(h, window / MOST_DENSE); // snap changes within a few cycles
         for (double time = step; goes_on && time <= window + h / 2; time += step)
             goes_on = on(time, step);
         for (int k = 0; k < MOST_REFINED && goes_on && (apart /= 2) >= h; ++k) {
@@ -329,8 +329,8 @@ class Governor {
         return most;
     }
 
-    /// The same of a stop as planned, at instants that are denser at its begin, where snaps of soft springs change, and about the
-    /// largest share.
+    /// Returns the largest utilization in the planned stop. Instants are denser at its start, because the snap of soft springs
+    /// changes there, and around the peak.
     double densely(const OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
     {
         const double h = motion.joint(0).period(), length = std::max(motion.left(), h), window = motion.window(), few = motion.shorter();
@@ -363,7 +363,7 @@ class Governor {
         return peak.most;
     }
 
-    /// Largest share of a limit of acceleration in what was predicted last; or of velocity or acceleration about the largest one.
+    /// Returns the largest utilization of acceleration limits in the last prediction.
     double acceleration(const OnlineTrajectory &motion) const noexcept
     {
         double most = 0;
@@ -385,7 +385,7 @@ class Governor {
         swift_.take(acceleration(motion), time, spacing);
     }
 
-    /// Largest of the shares that were looked at, its time, and how far others are apart there, s.
+    /// Largest utilization so far, its time, and the spacing of instants there, s.
     struct Peak {
         double most = 0, where = 0, apart = 0;
 
@@ -405,7 +405,7 @@ class Governor {
             }
         }
     };
-    /// Looks at instants of a length of time, that are denser at its begin, from the first one on, or halfway between.
+    /// Call `on` at `count` instants within `length` s, denser at the start; with `first` 0.5, halfway between them.
     template <class F>
     static void dense(double length, double count, double first, const F &on) noexcept
     {
@@ -425,28 +425,28 @@ class Governor {
 
     const Robot &robot_;
     LimitShares<Robot> shares_;
-    // When the largest shares of limits were over brakes, s from now.
+    // Times of the peak utilization of backup stops, s from now.
     std::array<double, BRAKES.size()> hot_{};
-    // Largest share of a limit of snaps.
+    // Utilization by the largest jerk and snap.
     double snaps_ = 0;
-    /// Largest share of limits over a brake in this cycle, 0 where it was not looked at, and in the one before, then 1.
+    /// Utilization of a backup stop in this cycle, 0 if unchecked, and in the last cycle, 1 if unchecked.
     struct BrakeShare {
         double now = 0, before = 1;
     };
     std::array<BrakeShare, BRAKES.size()> brakes_;
-    // Whether a brake is known to be possible, and whether a stop as planned is well within limits; what is looked at next.
+    // A feasible backup stop is known; the planned stop is well within limits.
     bool known_ = false, calm_ = false;
-    double gentle_ = 1; // brake looked at last
-    Peak swift_; // largest share of a limit of acceleration
-    std::size_t turn_ = 0;
-    // Factors of the joints, and cycles without growth; whether targets follow each other, whether the plan to a new one is still to be
-    // looked at, and whether it fits and has not been slowed down; and the time since the last target, s.
+    double gentle_ = 1; // acceleration fraction of the last checked stop
+    Peak swift_; // peak utilization of acceleration limits
+    std::size_t turn_ = 0; // offset of the checked instants
+    // Factors of the joints, and cycles without growth.
     std::array<double, Robot::joints> factors_{};
     int paused_ = 0;
-    std::size_t checks_left_ = 0; // in this cycle
+    std::size_t checks_left_ = 0; // remaining predictions of this cycle
+    // Targets follow each other; the plan to a new target is unchecked; the plan is within limits and not slowed down.
     bool follows_ = false, is_new_ = false, fits_ = false;
-    double since_ = 1;
-    // The least factor, averaged, and the least of these; time at factors of hardly any, s.
+    double since_ = 1; // time since the last target, s
+    // Averaged smallest factor, minimum of this average, and time near the minimum factor, s.
     double part_ = 1, least_ = 1, stuck_ = 0;
 };
 

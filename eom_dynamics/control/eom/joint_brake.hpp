@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brake of the joints from any state, and the share of limits that it would take now.
+// Joint stop from any state, and the stop utilization after the last command.
 #ifndef EOM_JOINT_BRAKE_HPP
 #define EOM_JOINT_BRAKE_HPP
 
@@ -14,7 +14,7 @@
 
 namespace eom {
 
-/// Motion of the joints to rest, by the limits of the table.
+/// Stop of the joints within the limits of the table.
 template <class Robot>
 class JointBrake : public GovernedMotion<Robot> {
   public:
@@ -27,11 +27,11 @@ class JointBrake : public GovernedMotion<Robot> {
         Base::configure(limits);
     }
 
-    /// Begins from a setpoint, that of the last command, to come to rest in `stop_duration`, or as limits and ranges allow. Jerk and
-    /// snap of a stream may be noise. Returns the largest share of a limit that it takes, infinite where motors cannot realise it.
+    /// Start a stop from setpoint `from` of the last command, in `stop_duration`, or as limits and ranges allow. Returns the
+    /// largest utilization of a limit, or infinity if motors cannot realize the stop.
     ///
-    /// Beyond limits, first wrench, stiffness and base come to rest in another time, then the joints in a longer one. A stop that motors
-    /// cannot realise leaves out jerk and snap, whose averages last on.
+    /// Jerk and snap of a stream are suppressed as noise. Beyond limits, other durations are tried: first for the auxiliary inputs,
+    /// then longer for the joints. A stop that motors cannot realize ignores jerk and snap, because their averages persist.
     double begin(const Setpoint<Robot> &from) noexcept
     {
         best_ = {state_of(from), commander_.parameters.stop_duration, commander_.parameters.stop_duration};
@@ -45,7 +45,7 @@ class JointBrake : public GovernedMotion<Robot> {
         return least;
     }
 
-    /// Time in which wrench, stiffness and base come to rest, s.
+    /// Time until wrench, stiffness and base motion rest, s.
     double company_time() const noexcept { return best_.company; }
 
   private:
@@ -54,10 +54,10 @@ class JointBrake : public GovernedMotion<Robot> {
     using Base::governor_;
     using Base::motion_;
 
-    /// Least and largest durations that are tried, s.
+    /// Minimum and maximum durations of the search, and its minimum for auxiliary inputs, s.
     static constexpr double SHORTEST = 0.05, LONGEST = 3, SHORTEST_COMPANY = 0.01;
 
-    /// State at the begin of a stop, its duration, and that of wrench, stiffness and base, s.
+    /// State at the start of a stop, its duration, and the duration for wrench, stiffness and base motion, s.
     struct Plan {
         State<Base::n> from;
         double duration, company;
@@ -65,7 +65,7 @@ class JointBrake : public GovernedMotion<Robot> {
 
     static bool fits(double share) noexcept { return share <= 1 + LIMIT_TOLERANCE; }
 
-    /// Makes a plan the stop; returns its share of a limit.
+    /// Start the stop of plan `x`. Returns its largest utilization of a limit.
     double plan(const Setpoint<Robot> &from, const Plan &x, bool as_planned = false) noexcept
     {
         governor_.shares().plan(from, x.company);
@@ -73,7 +73,7 @@ class JointBrake : public GovernedMotion<Robot> {
         return Base::brake(x.duration, STOP_HASTE, as_planned);
     }
 
-    /// Looks for the plan with the least share; returns whether one that fits has been made the stop.
+    /// Search for the plan with the smallest utilization, `least`. Returns true if it has started a stop within limits.
     bool search(const Setpoint<Robot> &from, double &least) noexcept
     {
         const Plan wanted = best_;
@@ -110,17 +110,17 @@ class JointBrake : public GovernedMotion<Robot> {
     Plan best_{};
 };
 
-/// Largest share of a limit that a stop by the joints would take after the last command, looked at every 0.1 s and where the arm comes
-/// to rest.
+/// Stop utilization: largest utilization of a limit by a joint stop from the last command. Updated every 0.1 s and when the arm
+/// comes to rest.
 template <class Robot>
 class WayOut {
   public:
     explicit WayOut(const Commander<Robot> &commander) : commander_(commander), brake_(commander) {}
 
-    /// 0.4 where it needs 40 % of a limit; and the largest one since the restart of the loop.
+    /// Present value: 0.4 if a stop needs 40 % of a limit.
     double share() const noexcept { return share_; }
-    double largest() const noexcept { return largest_; }
-    /// Records the share of a stop that begins.
+    double largest() const noexcept { return largest_; } ///< maximum since the restart of the loop
+    /// Record the utilization of a started stop.
     void note(double share) noexcept
     {
         share_ = share;
@@ -132,7 +132,7 @@ class WayOut {
         left_ = 0;
     }
 
-    /// After a cycle with a command, that takes a time, ns.
+    /// Update after a cycle of `step` ns with a command.
     void look(std::int64_t step) noexcept
     {
         const bool rested = std::exchange(rests_, rests(commander_.output.setpoint));
@@ -143,7 +143,7 @@ class WayOut {
     }
 
   private:
-    static constexpr std::int64_t EVERY = 100'000'000;
+    static constexpr std::int64_t EVERY = 100'000'000; // update interval, ns
 
     const Commander<Robot> &commander_;
     JointBrake<Robot> brake_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Check of measured motion: positions that do not jump, and velocities within limits that agree with the change of positions.
+// Check of measured motion: no jumps of position, and velocities within limits that agree with the positions.
 #ifndef EOM_MEASUREMENT_CHECK_HPP
 #define EOM_MEASUREMENT_CHECK_HPP
 
@@ -14,29 +14,29 @@
 
 namespace eom {
 
-/// Check of the motion of one side, links or motors, sample by sample.
+/// Check of the measured motion of one side, links or motors, sample by sample. Real-time safe.
 ///
 /// A velocity is rejected if
-/// - it exceeds MAX_SPEED times its limit. Arms that yield to hands, and motors on soft springs, are faster than commanded;
-/// - it steps by more than a quarter of its limit, and positions have moved by less than MIN_SHARE of this step since the last valid
-///   sample. Noise is smaller. After an impact the next position shows the step, so that one sample is lost at most, or as many as
-///   an encoder's resolution needs;
-/// - its integral leaves positions by more than MAX_LATENESS at the limit. Samples may be repeated or late by as much.
-/// Without a limit, the last two have constants. The state belongs to the caller. Real-time safe.
+/// - it exceeds MAX_SPEED times its limit. Arms in hand guiding, and motors on soft springs, are faster than commanded;
+/// - it steps by more than MAX_STEP of its limit, and positions have moved by less than MIN_SHARE of this step since the last valid
+///   sample. Noise is smaller. After an impact, the next position shows the step, so that at most one sample is lost, or as many as
+///   the encoder resolution needs;
+/// - its integral deviates from positions by more than MAX_LATENESS at the limit. Samples may be repeated or late by this time.
+/// Without a limit, the last two use constants.
 template <class Scalar, std::size_t n>
 class MotionCheck {
   public:
-    static constexpr double MAX_SPEED = 2, MAX_FINITE_SPEED = 1e4, MAX_JUMP = 0.1; // the latter two in rad/s or m/s, rad or m
+    /// Ratios; MAX_FINITE_SPEED and MAX_UNLIMITED_STEP in rad/s or m/s; MAX_JUMP and RESOLUTION in rad or m; times in s.
+    static constexpr double MAX_SPEED = 2, MAX_FINITE_SPEED = 1e4, MAX_JUMP = 0.1;
     static constexpr double MAX_STEP = 0.25, MAX_UNLIMITED_STEP = 1, MIN_SHARE = 0.2, JITTER = 0.5;
     static constexpr double MAX_LATENESS = 0.01, RESOLUTION = 2e-3, MEMORY = 0.1;
     static constexpr double MAX_GAP = seconds(LONGEST_GAP), REANCHOR_TIME = 2 * MAX_GAP;
 
-    /// Forget all samples.
+    /// Clear all samples.
     void restart() noexcept { is_known_.fill(false), is_seen_.fill(false); }
 
-    /// Check the position and velocity of entry `i`, `step` s after the sample before, with its `limit` of velocity.
-    /// `value` and `bound` become those of a fault.
-    /// The length of an `uncertain` step may be that of a stall, or of a jump of the clock.
+    /// Check the position and velocity of entry `i`, `step` s after the sample before, with its `limit` of velocity. Writes `value`
+    /// and `bound` of a fault. A step is `uncertain` if a stall or a jump of the clock may have changed its length.
     Fault update(std::size_t i, double x, double v, double limit, double step, bool uncertain, double &value, double &bound) noexcept
     {
         age_[i] += step;
@@ -56,7 +56,7 @@ class MotionCheck {
         }
         if (!(std::fabs(v) <= bound))
             return Fault::too_fast;
-        if (is_known_[i] && age_[i] > REANCHOR_TIME && seen && !repeats && std::isfinite(last_v)) // rejected so long that only new ones count
+        if (is_known_[i] && age_[i] > REANCHOR_TIME && seen && !repeats && std::isfinite(last_v)) // restart after a long rejection
             x_[i] = last_x, v_[i] = last_v, age_[i] = step, drift_[i] = 0;
         double drift = 0;
         if (is_known_[i] && age_[i] > 0 && contradicts(i, x, v, limit, uncertain, drift)) {
@@ -73,12 +73,12 @@ class MotionCheck {
     bool contradicts(std::size_t i, double x, double v, double limit, bool uncertain, double &drift) const noexcept
     {
         const double T = age_[i], change = v - v_[i], moved = x - x_[i];
-        const double ahead = std::copysign(1.0, change) * (moved - v_[i] * T); // of the velocity before
+        const double ahead = std::copysign(1.0, change) * (moved - v_[i] * T); // travel beyond the last velocity times T
         if (std::fabs(change) > std::min(MAX_STEP * limit, MAX_UNLIMITED_STEP) &&
             ahead < (MIN_SHARE * std::fabs(change) - JITTER * std::fabs(v_[i])) * T)
             return true;
         drift = drift_[i];
-        if (moved == 0 && change == 0) // a repeated sample, or a constant error at rest
+        if (moved == 0 && change == 0) // repeated sample, or constant error at rest
             return std::fabs(v) * std::min(T, MEMORY) > std::min(RESOLUTION + MAX_LATENESS * limit, MAX_JUMP);
         if (uncertain)
             return false;
@@ -86,10 +86,10 @@ class MotionCheck {
         return std::fabs(drift) > std::min(RESOLUTION + MAX_LATENESS * limit, MAX_JUMP);
     }
 
-    // Last valid sample, time since it, s, and position less integrated velocity.
+    // Last valid sample, its age, s, and position less integrated velocity.
     std::array<double, n> x_{}, v_{}, age_{}, drift_{};
     std::array<bool, n> is_known_{}, is_seen_{};
-    // Last sample, valid or not.
+    // Last sample, including invalid samples.
     std::array<double, n> seen_x_{}, seen_v_{};
 };
 
@@ -99,7 +99,7 @@ class MeasurementCheck {
   public:
     explicit MeasurementCheck(const Robot &robot) noexcept : robot_(robot) {}
 
-    /// Check a sample `measured` at `now`, ns, in SI units, and returns it. Repeated calls at one time return the first result.
+    /// Check `measured` at `now`, ns, in SI units. Returns checked(), unchanged if the arguments repeat.
     const Measurement<Robot> &update(std::int64_t now, const Measurement<Robot> &measured) noexcept
     {
         if (now != NEVER && now == at_ && is_last(measured))
@@ -118,12 +118,12 @@ class MeasurementCheck {
     /// Worst fault of the last sample.
     const MeasurementFault &fault() const noexcept { return found_; }
 
-    /// The last sample with NaN in place of faults.
+    /// Last sample, with NaN for each fault.
     const Measurement<Robot> &checked() const noexcept { return checked_; }
 
   private:
     static constexpr std::int64_t NEVER = std::numeric_limits<std::int64_t>::max();
-    /// Multiple of the step before from which on the length of a step is uncertain.
+    /// Ratio to the last step above which the length of a step is uncertain.
     static constexpr double LONGEST_STEPS = 3;
 
     bool is_last(const Measurement<Robot> &x) const noexcept
@@ -133,7 +133,7 @@ class MeasurementCheck {
                same(x.motor_position, last_.motor_position) && same(x.motor_velocity, last_.motor_velocity);
     }
 
-    /// Check of one side, with the time of its last sample, ns, and the step to that, s.
+    /// Check of one side, with the time of its last sample, ns, and its last step, s.
     template <std::size_t count>
     struct Side {
         MotionCheck<double, count> motion;

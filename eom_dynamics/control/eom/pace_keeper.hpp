@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes of the pace of a motion that is played, sought over cycles.
+// Controller of the pace along a path: searches pace changes over several cycles.
 #ifndef EOM_PACE_KEEPER_HPP
 #define EOM_PACE_KEEPER_HPP
 
@@ -12,19 +12,18 @@
 
 namespace eom {
 
-/// Time until a change that limits do not allow is tried again, and from the begin of a search to that of its change, ns.
+/// Retry interval for pace changes beyond limits, and delay from the start of a search to the start of its change, ns.
 constexpr std::int64_t PACE_RETRY = @pace_retry@, PACE_LEAD = @pace_lead@;
-/// Setpoints of a robot of at most 8 joints that are checked in a cycle for each 1 ms of its period; of larger ones, fewer in
-/// proportion.
+/// Number of setpoints checked per cycle and 1 ms of its period for up to 8 joints; fewer in proportion for more joints.
 constexpr int PACE_RATE = @pace_rate@;
 
-/// Leads the course of a path parameter to the pace that is wanted.
+/// Changes the pace of a path parameter until it has the requested value.
 template <class Robot>
 class PaceKeeper {
   public:
     explicit PaceKeeper(Commander<Robot> &commander) noexcept : commander_(commander), search_(commander) {}
 
-    /// Begins a motion until a path parameter, s, of a number of pieces per second, at the pace 1.
+    /// Start a motion at pace 1 up to path parameter `end`, s, with `density` pieces per second.
     void begin(double end, double density) noexcept
     {
         end_ = end;
@@ -32,17 +31,17 @@ class PaceKeeper {
         want(1);
     }
 
-    /// Whether the pace that is wanted is not reached, for lack of limits.
+    /// Returns true if limits do not allow the requested pace yet.
     bool limited() const noexcept { return limited_; }
 
-    /// Whether a change is sought, or is under way at a time, ns.
+    /// Returns true if a search is running, or a change is active at `now`, ns.
     bool changes(const PathTime &time, std::int64_t now) const noexcept
     {
         return sought_.on || seconds(now + ahead() - time.begin()) < time.last().duration();
     }
 
-    /// Whether the rest of the path meets limits at the pace of now, or one that is sought, with a payload that waits: checked
-    /// at once.
+    /// Returns true if the rest of the path meets limits with a pending payload, at the larger of present and searched pace. The
+    /// check runs within this call.
     template <class Path>
     bool carries(const PathTime &time, const Path &path, std::int64_t now) const noexcept
     {
@@ -50,7 +49,7 @@ class PaceKeeper {
         return carries(path, time.at(now), now, pace, end_, false);
     }
 
-    /// The same of a path from a state, with which it may begin, until an end at a pace.
+    /// Returns true if a path from state `from` to `end`, s, meets limits at `pace`; with `begins`, the motion starts there.
     template <class Path>
     bool carries(const Path &path, const PathState &from, std::int64_t now, double pace, double end,
                  bool begins) const noexcept
@@ -63,12 +62,13 @@ class PaceKeeper {
         return search.found();
     }
 
-    /// Leads to a pace by a change within limits, in cycles of a period, s: one is sought until it must begin, and shorter ones
-    /// as long as it goes on. Where limits do not allow it, a part of it may come first, and each retry tries longer ones, until
-    /// they begin anew. Above the pace 1, and with payloads, the rest of the path must meet limits, too. A search goes on until
-    /// it has a change, so that paces in quick succession have an effect, but for a pause, or where it is for a higher pace and
-    /// a lower one is wanted. Paths are functions from a state of the path to that of the joints. Returns whether there is
-    /// another change.
+    /// Change the pace to `wanted` within limits, in cycles of `period` s. `path` maps a path state to a joint state. Returns true
+    /// if `time` has a new change.
+    ///
+    /// A search runs until its change must start, and continues for shorter changes during the change. If limits do not allow the
+    /// pace, partial changes are tried, and retries have longer durations. Above pace 1, and with payloads, the rest of the path
+    /// must meet limits. A new request interrupts a running search only for a pause, or for a lower pace during a search for a
+    /// higher pace.
     template <class Path>
     bool keep(PathTime &time, const Path &path, double wanted, std::int64_t now, double period) noexcept
     {
@@ -101,11 +101,12 @@ class PaceKeeper {
         return outcome == Outcome::change;
     }
 
-    /// Begins to seek the shortest stop; where the motion ends moving, one that is shorter than wanted, if need be.
+    /// Start the search for the shortest stop. If the motion ends moving, the stop may be shorter than `stop_duration` if
+    /// necessary.
     void begin_stop() noexcept { want(0); }
 
-    /// Goes on to seek a stop; returns whether limits may still allow one, be it the end of the motion. Writes the time when it
-    /// ends, ns, once that is known.
+    /// Continue the search for a stop. Returns false if limits allow neither a stop nor the rest of the motion. Writes the `end` of
+    /// the stop, ns, when known.
     template <class Path>
     bool seek_stop(PathTime &time, const Path &path, std::int64_t now, double period, std::int64_t &end) noexcept
     {
@@ -117,7 +118,7 @@ class PaceKeeper {
             if (!rests_)
                 return false;
         } else if (keep(time, path, 0, now, period) && time.last().pace() > 0 && !rests_) {
-            return true; // the rest of the change is to come
+            return true; // the change continues
         }
         if (sought_.parts > 0 && !hurries_ && !ends_at_rest(path)) {
             hurries_ = true;
@@ -142,7 +143,7 @@ class PaceKeeper {
   private:
     enum class Outcome { more, change, nothing };
 
-    /// Another pace is wanted: forgets what was sought for the one before.
+    /// Request `pace`, and clear the last search.
     void want(double pace) noexcept
     {
         wanted_ = pace;
@@ -150,8 +151,8 @@ class PaceKeeper {
         growth_ = PACE_GROWTH;
     }
 
-    /// Begins to seek a change to a pace in place of the rest of a course, some time from now on, ns; a shorter one, if that
-    /// leads there.
+    /// Start the search for a change to `pace` that replaces the rest of the present change `lead` ns from now; if that already
+    /// ends at `pace`, for a shorter change.
     void seek(const PathTime &time, double pace, std::int64_t now, std::int64_t lead = PACE_LEAD) noexcept
     {
         sought_.on = true;
@@ -164,7 +165,7 @@ class PaceKeeper {
                                 ? (1 - PACE_GAIN) * (seconds(time.begin() - sought_.begin) + last.duration())
                                 : (end_ - from[0]) / std::max({from[1], 0.5 * (from[1] + pace), SLOWEST});
         const auto most = bounds();
-        // A change of a size of which these are bounds, or that has the present acceleration and jerk.
+        // Size of the change by its difference in pace, or by the present acceleration and jerk.
         const double size = std::max({std::fabs(pace - from[1]), std::pow(std::fabs(from[2]) / most[0], 1.5),
                                       std::pow(std::fabs(from[3]) / most[1], 3)});
         const double shortest = commander_.parameters.stop_duration * std::max(size, std::cbrt(size));
@@ -172,7 +173,7 @@ class PaceKeeper {
                       hurries_ ? growth_ * growth_ : growth_, less, end_, most);
     }
 
-    /// Goes on to seek in a cycle, and takes the best change when it must begin.
+    /// Continue the search in a cycle, and apply the best change when it must start.
     template <class Path>
     Outcome seek_on(PathTime &time, const Path &path, std::int64_t now, double period) noexcept
     {
@@ -193,17 +194,17 @@ class PaceKeeper {
         return Outcome::more;
     }
 
-    /// Setpoints that are checked in a cycle of a period, s.
+    /// Number of setpoints to check in a cycle of `period` s.
     int checks(double period) const noexcept
     {
         const auto joints = static_cast<double>(std::max<std::size_t>(commander_.robot.joint_count(), 8));
         return static_cast<int>(std::min<double>(std::ceil(8e3 * PACE_RATE * period / joints), PACE_CHECKS));
     }
 
-    /// By how much commands are ahead, ns.
+    /// Command lead, ns.
     std::int64_t ahead() const noexcept { return std::llround(commander_.robot.command_lead() * 1e9); }
 
-    /// Whether the motion ends at rest, but for rounding of a message.
+    /// Returns true if the motion ends at rest, within rounding of a message.
     template <class Path>
     bool ends_at_rest(const Path &path) const noexcept
     {
@@ -212,28 +213,26 @@ class PaceKeeper {
         return std::all_of(last[1].begin(), last[1].end(), rests) && std::all_of(last[2].begin(), last[2].end(), rests);
     }
 
-    /// Largest acceleration, jerk and snap of the pace, 1/s to 1/s^3: of a change from 1 to 0 in the duration of a stop.
+    /// Maximum acceleration, jerk and snap of the pace, 1/s to 1/s^3, for a change from 1 to 0 in the duration of a stop.
     std::array<double, 3> bounds() const noexcept
     {
         const double T = hurries_ ? SHORTEST_CHANGE : commander_.parameters.stop_duration;
         return {2 / T, 8 / (T * T), 48 / (T * T * T)};
     }
 
-    /// Shortest change of pace, s, and pace below which the motion is as if at rest.
+    /// Minimum duration of a pace change, s, and pace below which the motion counts as at rest.
     static constexpr double SHORTEST_CHANGE = 0.01, SLOWEST = 0.01;
 
     Commander<Robot> &commander_;
     double end_ = 0;
-    // The pace that is wanted, and that before; whether limits do not allow it, when it is tried again, ns, and by which factor
-    // durations grow then.
+    // Requested pace, and pace before the search.
     double wanted_ = 1, before_ = 1;
-    bool limited_ = false;
-    std::int64_t retry_ = 0;
-    double growth_ = PACE_GROWTH;
-    // Whether the rest of the motion is a stop, and whether a stop may be shorter than wanted.
+    bool limited_ = false; // limits do not allow the requested pace
+    std::int64_t retry_ = 0; // time of the next retry, ns
+    double growth_ = PACE_GROWTH; // factor between candidate durations
+    // The rest of the motion is the stop; a stop may be shorter than `stop_duration`.
     bool rests_ = false, hurries_ = false;
-    // What is sought: a change to a pace that begins at a time, ns, some time after the search does; how many parts of it have
-    // been tried, and whether the rest of the motion is checked.
+    // Search: pace, start of its change and delay from the search, ns, partial changes tried, and check of the rest of the motion.
     struct {
         bool on = false;
         double pace = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings of a control loop that are the same for every robot: their meaning, defaults, names and ranges, of settings.py.
+// Robot-independent settings of a control loop: meaning, defaults, names and ranges, from settings.py.
 #ifndef EOM_SETTINGS_HPP
 #define EOM_SETTINGS_HPP
 
@@ -8,19 +8,19 @@
 
 namespace eom {
 
-/// Choices of settings, in the order of settings.py. Efforts of gravity hold the measured position, or else the commanded one.
-/// A setpoint that is valid, but not plausible, is not checked, counted, or refused. After a reaction to contact, references are
-/// refused until the arm rests and contact has ended, or until resume(); it retracts as to a target, or stops without limits.
+/// Choices of settings, in the order of settings.py.
+/// - EffortOnDeactivate::gravity: efforts at the measured position, or else at the commanded position.
+/// - ContactReaction: references are refused until contact has ended at rest, or until resume(). `retract` is a motion to a target,
+///   or a stop without motion limits.
+/// - CheckPolicy: a valid but implausible setpoint is not checked, counted, or refused.
 @enumerations@
 
-/// Settings of the loop that are the same for every robot, as the table of the node describes them; by default those of the
-/// level of safety "strict".
+/// Robot-independent settings, described in the parameter table of the node. Defaults have the safety level "strict".
 struct LoopSettings {
 @members@
 };
 
-/// A setting by its name: a number in a range, or one of choices by its number. It is a parameter of hosts, or set by the level of
-/// safety.
+/// Named setting: a number in a range, or the index of a choice. Set as a parameter of hosts, or by the safety level.
 struct Setting {
     const char *name;
     bool is_parameter;
@@ -37,12 +37,12 @@ struct Setting {
 #define EOM_NUMBER(name, is_parameter, lower, upper, range) {EOM_SETTING(name, is_parameter), lower, upper, #name " must be " range}
 #define EOM_CHOICE(name, is_parameter, last, ...) {EOM_SETTING(name, is_parameter), 0, last, #name " is none of its choices", {__VA_ARGS__}}
 
-/// All of them, in the ranges of the node's parameters.
+/// All settings, with the ranges of the node's parameters.
 constexpr Setting SETTINGS[] = {
 @settings@
 };
 
-/// A setting at a level of safety, an enumerator by its number.
+/// Value of a setting, or index of its choice, at a safety level.
 struct SafetySetting {
     std::string_view level, name;
     double value;

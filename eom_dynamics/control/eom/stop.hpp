@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stop of the present motion: on its path, by the motion to targets, or by the joints.
+// Stop of the present motion: on its path, by the target motion, or by the joints.
 #ifndef EOM_STOP_HPP
 #define EOM_STOP_HPP
 
@@ -16,7 +16,7 @@
 
 namespace eom {
 
-/// A motion to rest: that of a player on its path, that of a motion to targets, or a brake of its own from any state.
+/// Motion to rest: on the path of a player, by the motion to targets, or by a joint stop from any state.
 template <class Robot>
 class Stop {
   public:
@@ -25,11 +25,11 @@ class Stop {
 
     explicit Stop(const Commander<Robot> &commander) : joint_brake_(commander) {}
 
-    /// Trajectory of the brake of the joints; its limits decide whether the arm can stop after a setpoint.
+    /// Trajectory of the joint stop; its limits decide if the arm can stop after a setpoint.
     const OnlineTrajectory &trajectory() const noexcept { return joint_brake_.trajectory(); }
 
-    /// Begins a stop by the joints from a setpoint, that of the last command with a stamp, ns; returns its largest share of a limit. In
-    /// place of another stop, its time goes on from what that has taken, ns.
+    /// Start a joint stop from setpoint `from` of the last command, with its `stamp`, ns. `taken` is the elapsed time, ns, of the
+    /// stop that it replaces. Returns the largest utilization of a limit.
     double brake_joints(const Setpoint<Robot> &from, std::int64_t stamp, std::int64_t taken) noexcept
     {
         rest(from, stamp - taken, taken);
@@ -38,11 +38,11 @@ class Stop {
         return share;
     }
 
-    /// Time in which wrench, stiffness and base come to rest in a stop by the joints, s.
+    /// Time until wrench, stiffness and base motion rest in a joint stop, s.
     double company_time() const noexcept { return joint_brake_.company_time(); }
 
-    /// Begins a stop on the path of a player from a time on, ns, with a setpoint there; returns whether there is a path. The
-    /// motion goes on until seek() has found the shortest one.
+    /// Start a stop on the path of `player` from setpoint `from` at `now`, ns. Returns false without a path. The motion continues
+    /// until seek() has found the shortest stop.
     bool brake_on_path(TrajectoryPlayer<Robot> &player, const Setpoint<Robot> &from, std::int64_t now) noexcept
     {
         if (!player.begin_stop(time_))
@@ -54,19 +54,19 @@ class Stop {
         return true;
     }
 
-    /// Goes on to seek in a cycle of a period, s, or begins to, with 0; returns whether limits may still allow a stop.
+    /// Continue the search in a cycle of `period` s, or start it with 0. Returns false if limits do not allow a stop.
     bool seek(double period) noexcept
     {
         constexpr std::int64_t UNKNOWN = std::numeric_limits<std::int64_t>::max();
         std::int64_t end = UNKNOWN;
         const bool allowed = !path_ || path_->seek_stop(time_, begin_ + ns_, period, end);
         if (end != UNKNOWN)
-            duration_ = seconds(std::max<std::int64_t>(end - begin_, 0)); // in a pause, at once
+            duration_ = seconds(std::max<std::int64_t>(end - begin_, 0)); // 0 in a pause
         return allowed;
     }
 
-    /// Begins the stop of a motion to targets, within its limits, from a time on, ns, with a setpoint there, in a time, s, or as limits
-    /// allow; returns its largest share of a limit.
+    /// Stop the motion to targets within its own limits, from setpoint `from` at `now`, ns, in `duration` s, or longer if limits
+    /// require it. Returns the largest utilization of a limit.
     double brake_motion(TargetMotion<Robot> &motion, const Setpoint<Robot> &from, std::int64_t now, double duration) noexcept
     {
         if (motion.leads())
@@ -77,12 +77,11 @@ class Stop {
         return share;
     }
 
-    /// Whether the stop stays on a path, or is that of a motion to targets.
     bool on_path() const noexcept { return path_ != nullptr; }
-    bool of(const TargetMotion<Robot> &motion) const noexcept { return motion_ == &motion; }
+    bool of(const TargetMotion<Robot> &motion) const noexcept { return motion_ == &motion; } ///< `motion` is stopping
     PathState path_state() const noexcept { return time_.at(begin_ + ns_); }
 
-    /// At rest at once, or a time after the begin of the stop, ns.
+    /// Hold the position of `setpoint`, `taken` ns after the start of the stop.
     void rest(const Setpoint<Robot> &setpoint, std::int64_t stamp, std::int64_t taken = 0) noexcept
     {
         from_ = setpoint;
@@ -94,10 +93,10 @@ class Stop {
         ns_ = taken;
     }
 
-    /// At rest from now on.
+    /// Hold the position of `setpoint`, and continue the elapsed time.
     void stay(const Setpoint<Robot> &setpoint) noexcept { rest(setpoint, stamp_, ns_); }
 
-    /// Goes on by a time, ns: in ns, so that the sum does not depend on the steps.
+    /// Advance by `step` ns; sums of integers do not depend on the steps.
     void advance(std::int64_t step) noexcept
     {
         ns_ += step;
@@ -105,25 +104,24 @@ class Stop {
             motion_->advance(step);
     }
 
-    /// Time since its start, ns, and at its end, s.
-    std::int64_t taken() const noexcept { return ns_; }
-    double end() const noexcept { return duration_; }
+    std::int64_t taken() const noexcept { return ns_; } ///< elapsed time, ns
+    double end() const noexcept { return duration_; } ///< duration, s
     bool rests() const noexcept { return motion_ ? motion_->rests() : seconds(ns_) >= end(); }
 
-    /// Stamp of the present setpoint, ns; not 0, which is none.
+    /// Stamp of the present setpoint, ns; never 0, which means no stamp.
     std::int64_t stamp() const noexcept { return stamp_ + ns_ != 0 ? stamp_ + ns_ : 1; }
 
-    /// The state some time after the last cycle, ns.
+    /// Returns the state `later` ns after the last cycle.
     State<n> state_after(std::int64_t later) const noexcept
     {
         return path_     ? path_->follow(time_, begin_ + ns_, seconds(later))
                : motion_ ? motion_->state_after(later)
                          : state_of(from_);
     }
-    /// The state on a path at the lead of commands, s.
+    /// Returns the state on the path, `lead` s ahead.
     State<n> state_at_lead(double lead) const noexcept { return path_->follow(time_, begin_ + ns_, lead); }
 
-    /// The present setpoint, but for what accompanies it.
+    /// Returns the present setpoint without auxiliary inputs.
     Setpoint<Robot> setpoint() noexcept
     {
         if (motion_)
@@ -141,14 +139,14 @@ class Stop {
     }
 
     JointBrake<Robot> joint_brake_;
-    // The motion that brakes, or the player whose path it stays on; the time of the latter, its begin, ns, and its duration, s.
+    // Stopping motion, or player of the path; path time, start, ns, and duration of the stop, s.
     GovernedMotion<Robot> *motion_ = nullptr;
     TrajectoryPlayer<Robot> *path_ = nullptr;
     PathTime time_;
     std::int64_t begin_ = 0;
     double duration_ = 0;
     Setpoint<Robot> from_;
-    // Of the setpoint, and time since the start, ns.
+    // Stamp at the start of the stop, and elapsed time, ns.
     std::int64_t stamp_ = 0, ns_ = 0;
 };
 

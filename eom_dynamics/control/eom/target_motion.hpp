@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Motion of a control loop to targets: what leads there, and targets of a controller in front.
+// Motion of a control loop to targets, and chained targets of another controller.
 #ifndef EOM_TARGET_MOTION_HPP
 #define EOM_TARGET_MOTION_HPP
 
@@ -22,7 +22,7 @@ class TargetMotion : public GovernedMotion<Robot> {
 
     using Base::Base;
 
-    /// Takes limits of each joint; returns what is wrong with them, or null. Allocates.
+    /// Set the limits of each joint. Returns the error text, or null. Allocates.
     const char *configure(const std::vector<MotionLimits> &limits)
     {
         if (leads())
@@ -41,13 +41,12 @@ class TargetMotion : public GovernedMotion<Robot> {
         return nullptr;
     }
 
-    /// Whether there are limits, whether a target leads, and whether the arm rests there.
-    bool limited() const noexcept { return motion_.size() > 0; }
-    bool leads() const noexcept { return commander_.state_machine.is(Phase::aiming); }
-    bool arrived() const noexcept { return leads() && motion_.arrived(); }
+    bool limited() const noexcept { return motion_.size() > 0; } ///< motion limits are set
+    bool leads() const noexcept { return commander_.state_machine.is(Phase::aiming); } ///< a target is active
+    bool arrived() const noexcept { return leads() && motion_.arrived(); } ///< at rest at the target
 
-    /// Whether it can take over from a state that another motion has led to: joints that were commanded within their ranges come to
-    /// rest there, no faster than they may be. If not, another motion than this one must bring them to rest.
+    /// Returns true if this motion can take over from `from`: each joint that was commanded within its range can stop within it,
+    /// and within its velocity limit. If not, stop with another motion first.
     bool can_take_over(const State<n> &from) noexcept
     {
         Base::forget();
@@ -61,7 +60,7 @@ class TargetMotion : public GovernedMotion<Robot> {
             for (const double position : joint.brake_positions())
                 if (!inside(position))
                     return false;
-            // It may have turned already, which its average is still to do, or long averages may have it go on and on.
+            // The averages may reverse later than the follower, or prolong the motion.
             const double fastest = std::max(std::min(robot_.upper.qd[i], 2 * joint.limit()), std::fabs(from[1][i])) * (1 + FASTER);
             if (joint.fastest() > fastest)
                 return false;
@@ -73,8 +72,8 @@ class TargetMotion : public GovernedMotion<Robot> {
         return true;
     }
 
-    /// Takes a target at a time, ns, whose time 0 is another one. A pause before is left out, as it is in going on; one at
-    /// rest wholly, so that the first command is one period into the motion.
+    /// Set target `x` with its time 0 at `origin`, ns, at loop time `now`, ns. Pauses beyond LONGEST_RESPONSE_STEP are skipped; at
+    /// rest, pauses beyond one period, so that the first command is one period into the motion.
     void take(const Target &x, std::int64_t origin, std::int64_t now) noexcept
     {
         const bool rests = motion_.arrived();
@@ -83,8 +82,8 @@ class TargetMotion : public GovernedMotion<Robot> {
         Base::governor_.aim(motion_.take(x, motion_.time() + seconds(origin - Base::time_ + Base::since_period_)), rests);
     }
 
-    /// Moves the whole target of each continuous joint by whole turns, to be nearest to the target before, or at a time of a
-    /// chunk, s, to the last command.
+    /// Shift all positions of each continuous joint by whole turns: nearest to the last target, or for a chunk, at time `at` s, to
+    /// the last command.
     void turn(Target &x, double at) const noexcept
     {
         const std::size_t size = motion_.size();
@@ -99,8 +98,8 @@ class TargetMotion : public GovernedMotion<Robot> {
         }
     }
 
-    /// Returns the reason why a target cannot be taken at a time, s, after its time 0: no limits of motion, no command, or a chunk
-    /// that begins far ahead or has ended.
+    /// Returns the reason to refuse a target at `time` s after its time 0: no motion limits, no command, or a chunk that starts too
+    /// far ahead or has ended.
     Refusal objection(const Target &x, double time) const noexcept
     {
         return !limited()                                         ? Refusal::unlimited
@@ -111,8 +110,8 @@ class TargetMotion : public GovernedMotion<Robot> {
                                                                   : Refusal::none;
     }
 
-    /// Returns the refusal of the position of a target that is furthest beyond its range, if one is and limits are refused. Rounding of
-    /// messages in single precision is accepted.
+    /// Returns the refusal of the position furthest beyond its range, if the loop refuses limit violations. Rounding of messages in
+    /// single precision is accepted.
     Reason beyond_range(const Target &x) const noexcept
     {
         constexpr double SINGLE = 0x1p-24, ROUNDING = 1e-9;
@@ -120,14 +119,14 @@ class TargetMotion : public GovernedMotion<Robot> {
         const std::size_t size = motion_.size();
         for (std::size_t k = 0; k < x.positions.size() && commander_.parameters.limits == LimitPolicy::refuse; ++k) {
             const double position = x.positions[k], limit = motion_.joint(k % size).rest_of(position);
-            const double beyond = std::fabs(position - limit); // NaN for a joint that stays
+            const double beyond = std::fabs(position - limit); // NaN if the joint keeps its position
             if (beyond > ROUNDING + SINGLE * std::fabs(limit) && beyond > std::fabs(found.value - found.limit))
                 found = {Refusal::beyond_range, Quantity::position, k % size, position, limit};
         }
         return found;
     }
 
-    /// Whether all joints rest at a target.
+    /// Returns true if all joints rest at the target.
     static bool ends(const Target &x) noexcept
     {
         for (std::size_t i = 0; i < x.velocities.size(); ++i)
@@ -136,7 +135,7 @@ class TargetMotion : public GovernedMotion<Robot> {
         return true;
     }
 
-    /// Where the arm rests at the end of a target.
+    /// Returns the rest position at the end of a target.
     JointVector<Robot> rest_of(const Target &x) const noexcept
     {
         JointVector<Robot> q{};
@@ -149,17 +148,17 @@ class TargetMotion : public GovernedMotion<Robot> {
         }
         return q;
     }
-    /// Comes to rest, at full acceleration, if the target moves on.
+    /// Stop at full acceleration if the target moves.
     void stay() noexcept
     {
         if (motion_.moves_on())
             motion_.stop();
     }
 
-    // --- Targets of a controller in front, which repeats them ---------------------------
+    // --- Chained targets, which the other controller repeats ----------------------------
 
-    /// Notes position to acceleration of a setpoint as the target pursued; returns whether there is one that has changed.
-    /// Whether none is infinite is usable().
+    /// Update the chained target from position, velocity and acceleration of `given`. Returns true if it has changed, or if motion
+    /// limits are missing. usable() is false for infinite values.
     bool changes(const Setpoint<Robot> &given) noexcept
     {
         usable_ = true;
@@ -168,7 +167,7 @@ class TargetMotion : public GovernedMotion<Robot> {
     }
 
     bool usable() const noexcept { return usable_; }
-    /// A copy of it, which may be turned.
+    /// Returns a copy of the chained target, which turn() may shift.
     Target &pursued() noexcept
     {
         std::copy(pursued_.positions.begin(), pursued_.positions.end(), aimed_.positions.begin());
@@ -177,7 +176,7 @@ class TargetMotion : public GovernedMotion<Robot> {
         return aimed_;
     }
 
-    /// Has the next one count, whatever it is.
+    /// Invalidate the chained target; the next target then counts as changed.
     void forget_pursued() noexcept
     {
         std::fill(pursued_.positions.begin(), pursued_.positions.end(), std::numeric_limits<double>::infinity());
@@ -185,9 +184,9 @@ class TargetMotion : public GovernedMotion<Robot> {
 
   private:
     using Scalar = typename Robot::Scalar;
-    /// Distance beyond a limit of position that is rounding, rad or m, and share of one of velocity that passes.
+    /// Tolerances: rounding of positions at their limits, rad or m; relative excess of velocity.
     static constexpr double BEYOND = 1e-6, FASTER = 0.05;
-    /// Instants within the averages at which positions are looked at, at most about.
+    /// Approximate maximum number of position checks within the averages.
     static constexpr long MOST_INSTANTS = 100;
 
     bool note(const JointVector<Robot> &given, std::vector<double> &target) noexcept
@@ -207,7 +206,7 @@ class TargetMotion : public GovernedMotion<Robot> {
     using Base::robot_;
 
     bool usable_ = true;
-    // Target of a controller in front that was taken last.
+    // Last chained target, and its copy.
     Target pursued_, aimed_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chunks of positions at times, as policies send them: one path of targets, of which newer chunks replace the rest.
+// Path through chunks of timed positions, as policies send them. A new chunk replaces the remainder of earlier chunks.
 #ifndef EOM_TARGET_PATH_HPP
 #define EOM_TARGET_PATH_HPP
 
@@ -12,13 +12,13 @@
 
 namespace eom {
 
-/// Cubic interpolation of positions with continuous velocity, without overshoot (F. N. Fritsch, J. Butland, 1984), at rest
-/// before its first and after its last knot.
+/// Cubic interpolation of positions with continuous velocity, without overshoot (F. N. Fritsch, J. Butland, 1984). At rest before
+/// the first and after the last knot.
 class TargetPath {
   public:
     static constexpr std::size_t MOST_KNOTS = 1000;
 
-    /// Prepares for paths of joints. Allocates.
+    /// Reserve memory for `joints`, and clear the path. Allocates.
     void configure(std::size_t joints)
     {
         joints_ = joints;
@@ -36,7 +36,7 @@ class TargetPath {
         positions_.clear();
     }
 
-    /// What is wrong with a chunk, or null. The positions of joints that stay are NaN.
+    /// Returns the error text of a chunk, or null. A joint that keeps its position has NaN at all knots.
     static const char *objection(const double *times, const double *positions, std::size_t knots, std::size_t joints) noexcept
     {
         if (knots == 0 || knots > MOST_KNOTS)
@@ -54,12 +54,12 @@ class TargetPath {
         return nullptr;
     }
 
-    /// Takes a chunk, knots by joints, at times after an origin, in place of knots from its first time on, and forgets knots
-    /// long before a time, s. Neither allocates nor throws.
+    /// Add a chunk, knots by joints, at `times` after `origin`, s. Replaces knots from its start on, and removes knots long before
+    /// `now`, s. Does not allocate or throw.
     void take(double now, double origin, const double *times, const double *positions, std::size_t knots) noexcept
     {
         const auto first = std::lower_bound(times_.begin(), times_.end(), origin + times[0] - SHORTEST);
-        // Two knots are kept before now, for the velocity there, and as many as there is room for.
+        // Keep two knots before `now` for the velocity, and at most MOST_KNOTS before the chunk.
         const auto kept = static_cast<std::size_t>(first - times_.begin());
         const auto passed = static_cast<std::size_t>(std::lower_bound(times_.begin(), first, now) - times_.begin());
         const std::size_t room = kept > MOST_KNOTS ? kept - MOST_KNOTS : 0, old = std::max(passed > 2 ? passed - 2 : 0, room);
@@ -73,14 +73,14 @@ class TargetPath {
         positions_.insert(positions_.end(), positions, positions + knots * joints_);
     }
 
-    /// Has a joint stay at a position in the last knots.
+    /// Set the position of a joint in the last knots.
     void hold(std::size_t joint, double position, std::size_t knots) noexcept
     {
         for (std::size_t k = times_.size() - knots; k < times_.size(); ++k)
             positions_[k * joints_ + joint] = position;
     }
 
-    /// Position and velocity of a joint at a time.
+    /// Returns position and velocity of a joint at time `t`, s.
     Moment at(double t, std::size_t joint) const noexcept
     {
         const std::size_t next = static_cast<std::size_t>(std::upper_bound(times_.begin(), times_.end(), t) - times_.begin());
@@ -93,14 +93,14 @@ class TargetPath {
         return {position(k, joint) + u * (left + u * (c + u * d)), (left + u * (2 * c + u * 3 * d)) / h};
     }
 
-    /// The place averaged over a time, s, about another one, with continuous acceleration.
+    /// Returns the motion averaged over `width` s around time `t`, s, with continuous acceleration.
     Moment mean(double t, double width, std::size_t joint) const noexcept
     {
         const double begin = t - width / 2, end = t + width / 2;
         const Moment first = at(begin, joint), last = at(end, joint);
         auto next = std::upper_bound(times_.begin(), times_.end(), begin);
         double from = begin, sum = 0;
-        for (Moment x = first; from < end; ++next) { // cubics by Simpson's rule, exactly
+        for (Moment x = first; from < end; ++next) { // Simpson's rule, exact for cubics
             const double to = next != times_.end() ? std::min(*next, end) : end;
             const Moment y = to < end ? at(to, joint) : last;
             sum += (to - from) / 6 * (x.p + 4 * at((from + to) / 2, joint).p + y.p);
@@ -117,7 +117,7 @@ class TargetPath {
 
     double position(std::size_t knot, std::size_t joint) const noexcept { return positions_[knot * joints_ + joint]; }
 
-    /// The harmonic mean of the slopes on both sides, weighted by the times; zero at turns and ends.
+    /// Returns the harmonic mean of the slopes on both sides, weighted by their times; zero at reversals and ends.
     double velocity(std::size_t k, std::size_t joint) const noexcept
     {
         if (k == 0 || k + 1 == times_.size())
