@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command of a setpoint: its payload, feedforward within limits, feedback, and what is sent to the drives.
+// Command of a setpoint: payload, feedforward within limits, feedback, and conversion to drive units.
 #ifndef EOM_COMMANDER_HPP
 #define EOM_COMMANDER_HPP
 
@@ -16,7 +16,7 @@
 
 namespace eom {
 
-/// Makes setpoints commands, unless it refuses them, for the classes that choose the setpoint of a cycle.
+/// Computes and checks the command of each setpoint; the motion sources choose the setpoint of a cycle.
 template <class Robot>
 class Commander : public Evaluation<Robot> {
   public:
@@ -37,13 +37,12 @@ class Commander : public Evaluation<Robot> {
         forget();
     }
 
-    /// What the loop does.
     StateMachine state_machine;
     /// Period of the last cycle, s.
     double period = 0;
-    /// What motions without setpoints have beside the motion of joints.
+    /// Wrench, stiffness and base motion of motions without setpoints.
     Company<Robot> company;
-    /// Distance from the arm, at rest, from which setpoints may lead again, or 0.
+    /// Maximum motor position step of resuming setpoints, rad or m; 0 if setpoints do not resume.
     double resuming = 0;
 
     void configure(const LoopParameters<Robot> &chosen) noexcept
@@ -54,7 +53,7 @@ class Commander : public Evaluation<Robot> {
         step_time_.limit(std::min<std::int64_t>(timeout, LONGEST_GAP));
     }
 
-    /// A cycle at a time of the loop, ns, after a step of at most LONGEST_RESPONSE_STEP, and another one on the clock.
+    /// Start a cycle at loop time `time`, ns, `passed` after the last cycle. `step` is `passed`, at most LONGEST_RESPONSE_STEP.
     void pass(std::int64_t time, std::int64_t step, std::int64_t passed) noexcept
     {
         latest = time;
@@ -63,10 +62,10 @@ class Commander : public Evaluation<Robot> {
         step_time_.pass(std::max<std::int64_t>(passed, 0));
     }
 
-    /// Whether the last command is older than the last cycle: motors stand there.
+    /// Returns true if the last command is older than the last cycle, so that the motors hold it.
     bool stands() const noexcept { return step_time_.stands(); }
 
-    /// Leaves out time, ns, which a motion of the loop has lost and which is over once it rests: its springs go on.
+    /// After a motion of the loop, skip the delay `time`, ns, that loop time makes up, without transients of springs and friction.
     void skip(std::int64_t time) noexcept
     {
         if (time <= 0 || stamp_ == 0 || leader_ == Leader::setpoints)
@@ -76,7 +75,7 @@ class Commander : public Evaluation<Robot> {
         present_filter_.skip(time);
     }
 
-    /// Forgets commands; efforts may pass from those that were sent last.
+    /// Reset the commands. With `passes`, blend from the last efforts to the next command.
     void forget(bool passes = false) noexcept
     {
         passes = passes && output.valid;
@@ -92,22 +91,22 @@ class Commander : public Evaluation<Robot> {
         gate_.forget(passes);
     }
 
-    /// Has a motion without setpoints begin at a time of the loop, ns, with the wrenches, the stiffness and the motion of the
-    /// base of a setpoint then; and has others have them some time after the last cycle, ns.
+    /// Start the auxiliary inputs from setpoint `from` at loop time `now`, ns; their rates fade within `time` s or stop_duration.
     void begin_company(const Setpoint<Robot> &from, std::int64_t now) noexcept { begin_company(from, now, parameters.stop_duration); }
     void begin_company(const Setpoint<Robot> &from, std::int64_t now, double time) noexcept
     {
         company.begin(from, time);
         accompanied_ = now;
     }
+    /// Set the auxiliary inputs of x to their values `later` ns after the last cycle.
     void accompany(Setpoint<Robot> &x, std::int64_t later = 0) const noexcept
     {
         company.accompany(x, seconds(std::max<std::int64_t>(latest + later - accompanied_, 0)));
     }
 
-    /// Another motion begins, such as a stop after another one.
+    /// Treat the next command as the start of another motion, also from the same source.
     void renew() noexcept { gate_.renew(); }
-    /// Has the motors, and the setpoint, of the last command stand still.
+    /// Set velocities and higher derivatives of the last command and its setpoint to zero.
     void stand_still() noexcept
     {
         output.command.motor_velocity = output.command.motor_acceleration = {};
@@ -122,18 +121,18 @@ class Commander : public Evaluation<Robot> {
         reason = why;
     }
 
-    /// Makes a setpoint and its command the present ones, unless it is refused; returns whether it was not.
+    /// Compute the command of setpoint x and make both current. Returns false if x is refused.
     ///
-    /// The command is feedforward, for the motion at the lead, which may be given. Limits judge it, then the gate its step; what is
-    /// sent of it, with feedback, follows in complete(). One that is not refused by limits that are to be refused leaves the
-    /// payload as it is: see yield_payload(). Amid a stop or a change of pace, whose limits were checked without changes of the
-    /// payload that have not begun, these are held.
+    /// The command is the feedforward at the command lead, with the motion `ahead` there, or else extrapolated from x. Limits are
+    /// checked first, then the step from the last command; complete() adds feedback and the drive command. With `refusable` false,
+    /// limits and steps cannot refuse x. In that case, and for targets, a payload change beyond limits is frozen: see
+    /// yield_payload(). `held` postpones pending payload changes, which the limit checks of stops and pace changes do not include.
     bool accept(const Setpoint<Robot> &x, std::int64_t stamp, Leader leader, bool refusable = true,
                 const State<n> *ahead = nullptr, bool held = false) noexcept
     {
         payload_.hold(held);
         payload_stamp_ = leader == Leader::setpoints ? stamp : 0;
-        const Refusal why = leader == Leader::setpoints ? Refusal::none : Base::objection(x); // which were judged before
+        const Refusal why = leader == Leader::setpoints ? Refusal::none : Base::objection(x); // the stream validates setpoints
         if (why != Refusal::none && (refusable || why != Refusal::free_fall)) {
             refuse(why);
             return false;
@@ -155,7 +154,7 @@ class Commander : public Evaluation<Robot> {
                 return false;
             }
             if (blocked_.quantity == Quantity::motor_position)
-                gate_.change(); // to a stop that leaves out noise, or rests at once, motors pass
+                gate_.change(); // blend positions into a stop that ignores noise or is at rest
         }
         payload_.keep(payload_stamp_, paced_);
         if (refusable && (leader != Leader::target || leader_ != leader))
@@ -164,7 +163,7 @@ class Commander : public Evaluation<Robot> {
         return true;
     }
 
-    /// Makes a command of the last setpoint again some time after it, ns, with the payload of now.
+    /// Compute the command of the last setpoint again, `step` ns later, with the present payload.
     void repeat(std::int64_t step) noexcept
     {
         const Status status = output.status;
@@ -173,15 +172,14 @@ class Commander : public Evaluation<Robot> {
         payload_.go_by_clock();
     }
 
-    /// Adds feedback, and what is sent, to the output. Where the arm complies, the motors are sent to where they are.
+    /// Add feedback and the drive command to the output. In compliant modes, motor position commands equal measured positions.
     void complete(const Measurement<Robot> &measured) noexcept
     {
         const Mode mode = feedback_.mode();
-        // Where the arm complies, its motors give up what joints do.
         const bool complies = mode != Mode::position;
         const Setpoint<Robot> &x = leads() ? sent_for_ : output.setpoint;
         gate_.pass_positions(x, output.command, complies, step_);
-        const bool passes = gate_.positions().lasts(); // else nothing is to be copied
+        const bool passes = gate_.positions().lasts(); // otherwise, avoid copies
         const double time = seconds(step_);
         const bool usable =
             passes ? feedback_.add(output, unshifted(measured), time) : feedback_.add(output, measured, time);
@@ -216,7 +214,7 @@ class Commander : public Evaluation<Robot> {
         send(elsewhere);
     }
 
-    /// What would be measured were motors sent to where they are commanded, also while they pass from another mode.
+    /// Returns the measurement without the position offsets of a mode change.
     Measurement<Robot> unshifted(Measurement<Robot> measured) const noexcept
     {
         if (!gate_.positions().lasts())
@@ -229,18 +227,18 @@ class Commander : public Evaluation<Robot> {
         return measured;
     }
 
-    /// Who leads the arm, and where the measured motors have its links.
     Mode mode() const noexcept { return feedback_.mode(); }
+    /// Impedance, with the link positions estimated from the motors.
     const Impedance<Robot> &impedance() const noexcept { return feedback_.impedance(); }
 
-    /// The joint, from 1 on, that hands have led furthest beyond a limit of its position, or 0.
+    /// Returns the joint, from 1, that is furthest beyond its position limit in a compliant mode, or 0.
     std::size_t led_beyond() const noexcept
     {
         const std::size_t joint = mode() == Mode::position ? robot.joint_count() : impedance().beyond();
         return joint < robot.joint_count() ? joint + 1 : 0;
     }
 
-    /// The joint, from 1 on, that was guided too fast since hand guiding began, or 0.
+    /// Returns the joint, from 1, that was guided too fast since hand guiding started, or 0.
     std::size_t guided_too_fast() const noexcept
     {
         const std::size_t joint = mode() == Mode::gravity_compensation ? impedance().too_fast() : robot.joint_count();
@@ -249,17 +247,17 @@ class Commander : public Evaluation<Robot> {
 
     double guided_limit() const noexcept { return guided_too_fast() ? impedance().speed_limit(guided_too_fast() - 1) : 0; }
 
-    /// Changes the mode; returns whether what is measured suffices.
+    /// Change the mode. Returns false if measurements do not suffice.
     bool change(Mode mode, const Measurement<Robot> &measured) noexcept
     {
         if (!feedback_.change(mode, output.setpoint, measured))
             return false;
         gate_.change();
-        leader_ = Leader::hands; // another one begins with the next setpoint
+        leader_ = Leader::hands; // the next setpoint starts a motion
         return true;
     }
 
-    /// Makes a state of the arm the setpoint without a command, which is that of gravity compensation.
+    /// Set the output to a setpoint at rest for hand guiding; complete() computes its position and its command.
     void be_led() noexcept
     {
         Setpoint<Robot> &x = candidate_ = Base::resting();
@@ -275,7 +273,7 @@ class Commander : public Evaluation<Robot> {
 
     /// Source of the last command.
     Leader leader() const noexcept { return leader_; }
-    /// Stamp of the last setpoint, or the time of the loop if it has none, ns. Transients of dampers continue from it.
+    /// Stamp of the last setpoint, or loop time if it has no stamp, ns. Damper transients continue from it.
     std::int64_t stamp() const noexcept { return stamp_ != 0 ? stamp_ : latest; }
 
   private:
@@ -289,14 +287,14 @@ class Commander : public Evaluation<Robot> {
     using Base::paced_;
     using Base::payload_refusal_;
 
-    /// Whether the command is for a lead, and whether feedback needs that of the setpoint itself beside it.
     bool leads() const noexcept { return robot.command_lead() > 0; }
+    /// Returns true if motor feedback also needs the command without lead.
     bool apart() const noexcept { return leads() && feedback_.reads_motors(); }
-    /// The setpoint of the last result, and whether both are within limits.
+    /// Setpoint of the last result, without lead.
     const Setpoint<Robot> &own() const noexcept { return leads() ? setpoint_ : candidate_; }
     bool meets() const noexcept { return Limits<Robot>::meets(robot, own(), result_, shafts_); }
 
-    /// Computes the command of a setpoint with a payload; returns whether it is finite.
+    /// Compute the command of x with `payload`. Returns true if it is finite, also in drive units.
     bool evaluate(const Setpoint<Robot> &x, std::int64_t stamp, const State<n> *ahead,
                   const PayloadBlend<Robot> &payload) noexcept
     {
@@ -324,8 +322,8 @@ class Commander : public Evaluation<Robot> {
         return true;
     }
 
-    /// Has the payload stay as it is while the arm slows, or where its change takes the command of a setpoint further beyond a
-    /// limit than the payload before it would; returns whether the command is finite.
+    /// Freeze the payload in a stop or a change of pace, or if its change takes the command further beyond limits. Returns true if
+    /// the command is finite.
     bool yield_payload(const Setpoint<Robot> &x, std::int64_t stamp, const State<n> *ahead) noexcept
     {
         PayloadBlend<Robot> before = payload_;
@@ -341,12 +339,12 @@ class Commander : public Evaluation<Robot> {
         counts.refused_payloads += !Base::payload_stays();
         payload_refusal_ = Base::NO_FURTHER;
         payload_.stay();
-        gate_.renew(); // its rates end at once
+        gate_.renew(); // payload rates step to zero
         return evaluate(x, stamp, ahead, payload_);
     }
 
-    /// Judges the last result by limits: whether it exceeds them, and whether it is to be commanded all the same. From a setpoint of
-    /// a stream the arm must be able to stop within limits of positions; what the loop makes itself ends there.
+    /// Check the last result against limits, and set `exceeds`. Returns false if it is refused. After a setpoint of a stream, the
+    /// arm must also be able to stop within position limits; motions of the loop end within them.
     bool admits(Leader leader, bool refusable, bool &exceeds) noexcept
     {
         const bool can_stop = leader != Leader::setpoints || Limits<Robot>::can_stop(robot, own(), *stops);
@@ -362,7 +360,7 @@ class Commander : public Evaluation<Robot> {
             refuse(far);
             return false;
         }
-        // An arm that was led, or found, beyond limits of its positions may come back.
+        // An arm beyond position limits may return, for example after hand guiding.
         const bool returns = can_stop && output.valid && Limits<Robot>::returns(robot, own().q, output.setpoint.q) &&
                              Limits<Robot>::meets_others(robot, own(), result_, shafts_);
         if (!returns && parameters.limits == LimitPolicy::refuse) {
@@ -372,7 +370,7 @@ class Commander : public Evaluation<Robot> {
         return true;
     }
 
-    /// Makes the last result and its setpoint the output.
+    /// Commit the last result and its setpoint as the output. With `exceeds`, clip its efforts.
     void keep(std::int64_t stamp, Leader leader, bool exceeds) noexcept
     {
         if (robot.filters() || robot.slides()) {
@@ -400,7 +398,7 @@ class Commander : public Evaluation<Robot> {
         ++counts.followed;
     }
 
-    /// Motor positions at the joint sides of the springs, less those of the links.
+    /// Update the deflections: motor positions at the joint sides of the springs minus link positions.
     void find_deflections() noexcept
     {
         const std::size_t count = robot.motor_count();
@@ -415,13 +413,13 @@ class Commander : public Evaluation<Robot> {
         }
     }
 
-    /// Time of a cycle, of at least a period, ns.
+    /// Returns the time of the cycle, at least its period, ns.
     std::int64_t least_step() const noexcept
     {
         return std::max(step_, std::min<std::int64_t>(std::llround(1e9 * period), LONGEST_RESPONSE_STEP));
     }
 
-    /// Time that motors take at least from the last command to the next one, s.
+    /// Returns the minimum time of the motors from the last command to the last result, s.
     double least_time() const noexcept
     {
         double longest = 0;
@@ -431,7 +429,7 @@ class Commander : public Evaluation<Robot> {
         return longest;
     }
 
-    /// Judges the step from the last command: whether motors can make it in a cycle, or, to a setpoint, in its StepTime.
+    /// Returns true if motors can make the step in a cycle, or to a setpoint in its StepTime. Otherwise, sets `blocked_`.
     bool can_step(Leader leader, std::int64_t stamp) noexcept
     {
         const bool streams = leader == Leader::setpoints, goes_on = leader_ == Leader::setpoints;
@@ -448,14 +446,14 @@ class Commander : public Evaluation<Robot> {
         if (!gate_.judge(result_, output.command, seconds(time), !streams, leader == leader_, blocked_))
             return true;
         if (streams && blocked_.quantity == Quantity::motor_position && blocked_.value <= resuming) {
-            gate_.change(); // motors pass to where they are to be
+            gate_.change(); // blend positions into the resumed stream
             step_time_.use(0);
             return true;
         }
         return false;
     }
 
-    /// Writes what is sent of a command with the efforts of the output, where that is finite in the units of the drives.
+    /// Write the drive command of y with the efforts of the output, if it is finite in drive units.
     void send(const Command<Robot> &y) noexcept
     {
         if (robot.converts()) {
@@ -470,28 +468,28 @@ class Commander : public Evaluation<Robot> {
         }
     }
 
-    // The setpoint itself, where the command is for a lead.
+    // Setpoint without lead, if commands have a lead.
     Setpoint<Robot> setpoint_;
-    // Of the setpoint itself, where feedback of the motors needs it beside that at the lead.
+    // Its command, if motor feedback needs it.
     Command<Robot> present_;
     DeflectionFilter<Robot> present_filter_;
     Feedback<Robot> feedback_;
     Gate<Robot> gate_;
     Leader leader_ = Leader::none;
-    // Whether the output has changed since the gate has passed it.
+    // True if the output has changed since the gate last checked it.
     bool renewed_ = true;
-    // Stamp by which the payload changes, ns; 0 for the time of the loop, by which the loop's own motions go.
+    // Stamp that times payload changes, ns; 0 for loop time, as in motions of the loop.
     std::int64_t payload_stamp_ = 0;
-    // Time of the last cycle, by the loop; when the motion without setpoints began; and the stamp of the last setpoint, ns.
+    // Step of the last cycle, start of the auxiliary inputs, and stamp of the last setpoint, ns.
     std::int64_t step_ = 0, accompanied_ = 0, stamp_ = 0;
     StepTime step_time_;
-    // The setpoint that the command is for, at its lead, where what is sent depends on it.
+    // Setpoint at the command lead, if the drive command depends on it.
     Setpoint<Robot> sent_for_;
-    // Behind what cycles read: the last step that motors cannot make.
+    // Last step that motors cannot make, placed after the members that cycles read.
     Reason blocked_;
 
   public:
-    /// Why the last reference was refused.
+    /// Reason of the last refused reference.
     Reason reason;
 };
 

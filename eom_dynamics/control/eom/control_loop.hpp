@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One cycle of a controller around the feedforward: references in, commands of joints and motors out.
+// Control loop around the feedforward: references in, joint and motor commands out.
 #ifndef EOM_CONTROL_LOOP_HPP
 #define EOM_CONTROL_LOOP_HPP
 
@@ -16,10 +16,10 @@
 
 namespace eom {
 
-/// The loop. update() neither allocates nor locks nor throws, and takes a bounded time.
+/// Control loop. update() does not allocate, lock or throw, and takes a bounded time.
 ///
-/// One other thread may send setpoints and trajectories by the mailboxes. All times are those of one clock, in ns; within the
-/// loop, time passes as on the clock, but by at most LONGEST_RESPONSE_STEP in a cycle of a motion that the loop makes.
+/// One other thread may write to the mailboxes. All times are in ns, from one clock. Loop time follows the clock; in motions of the
+/// loop, it advances by at most LONGEST_RESPONSE_STEP per cycle.
 template <class Robot>
 class ControlLoop : public LoopMotions<Robot> {
   public:
@@ -38,14 +38,14 @@ class ControlLoop : public LoopMotions<Robot> {
     using Base::playing;
 
     Mailbox<StampedSetpoint<Robot>> setpoints;
-    /// What the tools carry from the next setpoint on; a refused one is counted, see payload_refusal().
+    /// Payloads of the tools, effective from the next setpoint. Refusals are counted: see payload_refusal().
     Mailbox<Payload<Robot>> payloads;
-    /// Control mode: changed without a step of efforts, once measurements suffice.
+    /// Requested control mode. The loop changes it without an effort step when measurements suffice.
     std::atomic<Mode> mode{Mode::position};
 
     explicit ControlLoop(const Robot &robot) : Base(robot) { configure(commander_.parameters); }
 
-    /// Takes parameters, in the ranges of the node's; returns what is wrong with them, or null. Not while the loop runs.
+    /// Set the parameters. Returns the error text, or null. Do not call while the loop runs.
     const char *configure(const LoopParameters<Robot> &parameters) noexcept
     {
         if (const char *reason = eom::objection(parameters, commander_.robot))
@@ -58,8 +58,7 @@ class ControlLoop : public LoopMotions<Robot> {
         return nullptr;
     }
 
-    /// Takes limits of the motion to targets, for each joint; returns what is wrong with them, or null. Allocates; not while
-    /// the loop runs.
+    /// Set the target motion limits of each joint. Returns the error text, or null. Allocates; do not call while the loop runs.
     const char *limit(const std::vector<MotionLimits> &limits)
     {
         retreat_.resize(limits.size());
@@ -67,11 +66,11 @@ class ControlLoop : public LoopMotions<Robot> {
         return motion_.configure(limits);
     }
 
-    /// Forgets all references, and holds the measured position, or comes to rest from the measured motion; without a
-    /// measurement, there is no command. Returns why there is none, or null.
+    /// Reset all references, and hold the measured position, or stop from the measured motion. Without a measurement, there is no
+    /// command. Returns an error text if the measurement cannot be used, or null.
     ///
-    /// With a time, ns, of less than LONGEST_GAP after the last cycle, of an arm that follows its command, this comes to
-    /// rest from the command: a controller manager restarts a controller when that in front of it is switched.
+    /// If the last cycle was less than LONGEST_GAP before `now`, ns, and the arm follows its command, stop from the last command
+    /// instead. A controller manager restarts a controller when it switches the preceding controller of a chain.
     const char *restart(const Measurement<Robot> &measured, std::int64_t now = NEVER) noexcept
     {
         setpoints.take();
@@ -93,7 +92,7 @@ class ControlLoop : public LoopMotions<Robot> {
         watchdog_.keep_away();
         watchdog_.restart();
         player_.halt();
-        // The clock of a node may lag behind that of the manager.
+        // The clock of a node may lag behind the manager's clock.
         const bool recent = started_ && now != NEVER && std::abs(now - clock_) < LONGEST_GAP;
         const double ago = recent ? seconds(std::max<std::int64_t>(now - clock_, 0)) : 0;
         if (recent && commander_.output.valid && !state_machine_.gone() &&
@@ -113,12 +112,14 @@ class ControlLoop : public LoopMotions<Robot> {
         return begin_at(measured, commander_.robot.rest(), Event::restart, recent);
     }
 
-    /// Has what begins at a time, ns, begin where the arm is. After LONGEST_GAP without a command, and where all ends, an arm
-    /// measured further than start_tolerance and @elsewhere@ rad or m from the last command is held where it is measured. While
-    /// commands go on, at rest for LONGEST_GAP, it does not follow: in a cycle of this time no target or trajectory begins,
-    /// and none that stands still goes on; nor does any where what is measured has jumped, which may be a wrong sample, within
-    /// this time. update() does so with references and modes; hosts do before they plan, aim or stop. Returns whether the arm
-    /// does not follow.
+    /// Compare the measured position with the last command at `now`, ns. The arm deviates if it is more than start_tolerance, and
+    /// more than @elsewhere@ rad or m, away.
+    /// - With `ends`, or without a command for LONGEST_GAP, a deviating arm was moved: it is held at its measured position.
+    /// - During commands at rest for LONGEST_GAP, it does not follow: no target or trajectory starts or resumes in this cycle.
+    /// - If the measurement jumped within LONGEST_GAP, without `ends`, the sample may be wrong: the arm does not follow.
+    ///
+    /// update() calls this before references and mode changes; hosts call it before they plan, set targets or stop. Returns true if
+    /// the arm does not follow.
     bool locate(std::int64_t now, const Measurement<Robot> &measured, bool ends = false) noexcept
     {
         using Place = typename Whereabouts<Robot>::Place;
@@ -141,23 +142,22 @@ class ControlLoop : public LoopMotions<Robot> {
         return false;
     }
 
-    /// Returns the last command when the loop is switched off, see Evaluation::release.
+    /// Returns the final command when the loop is switched off: see Evaluation::release().
     const DriveCommand<Robot> &release(const Measurement<Robot> &measured) noexcept { return commander_.release(measured); }
 
-    /// Takes the reference of the next cycle, in the thread of update().
-    ///
-    /// With one of a controller in front, which writes its own in each cycle, trajectories are refused: after them, its
-    /// references would be followed again, from wherever they are.
+    /// Set the reference of the next cycle, with its `stamp`, ns (0: no stamp). Call in the thread of update(). With
+    /// `of_controller`, a chained controller writes references in each cycle. Trajectories are then refused, because its references
+    /// could be far away at their end.
     void refer(const Setpoint<Robot> &reference, std::int64_t stamp, bool of_controller = false) noexcept
     {
         stream_.refer(reference, stamp, of_controller ? Sender::controller : Sender::other);
     }
 
-    /// Takes position to acceleration of a setpoint as the target of the next cycle, of a controller in front: NaN where the
-    /// target of a joint stays. One that repeats is that of the cycles before.
+    /// Set position, velocity and acceleration of the next cycle's target from a chained controller. NaN leaves the target of a
+    /// joint unchanged; a repeated target has no effect.
     void pursue(const Setpoint<Robot> &target) noexcept { stream_.refer(target, 0, Sender::controller_with_targets); }
 
-    /// Takes the latest setpoint of the mailbox as the reference, if there is a new one; returns whether there was.
+    /// Set the latest setpoint of the mailbox as the reference. Returns false if there is no new setpoint.
     bool refer_to_mailbox() noexcept
     {
         if (!setpoints.take())
@@ -166,12 +166,12 @@ class ControlLoop : public LoopMotions<Robot> {
         return true;
     }
 
-    /// Takes what the tools carry from the next setpoint on, in the thread of update(), as Commander::carry; from a pause on
-    /// where limits that are refused do not allow the rest of the motion that is played with it.
+    /// Set the payload of the tools from the next setpoint on: see Evaluation::carry(). If limits do not allow it for the rest of
+    /// the active trajectory, pause the trajectory before the change. Call in the thread of update().
     template <class... Changed>
     const char *carry(const Measurement<Robot> &measured, const Changed &...changed) noexcept
     {
-        const JointVector<Robot> *links = nullptr; // where it is commanded
+        const JointVector<Robot> *links = nullptr; // commanded position
         if (commander_.mode() != Mode::position)
             links = &commander_.impedance().links();
         else if (!commander_.output.valid && measured.links && finite(measured.q))
@@ -183,33 +183,32 @@ class ControlLoop : public LoopMotions<Robot> {
         return nullptr;
     }
 
-    /// A sample of what is measured contradicts the ones before, and was left out.
+    /// Report a rejected sample, which contradicts earlier samples.
     void doubt() noexcept { where_.doubt(); }
 
-    /// Whether a payload changes, or springs settle under it at rest.
+    /// Returns true if a payload changes, or springs settle under it at rest.
     bool blending() const noexcept { return commander_.blending() || settling_ > 0; }
 
-    /// Time at which the position commanded last has changed, ns.
+    /// Time of the last change of the commanded position, ns.
     std::int64_t moved_at() const noexcept { return where_.moved_at(); }
 
-    /// The reference taken last.
+    /// Last reference, also if refused.
     const Setpoint<Robot> &reference() const noexcept { return stream_.reference(); }
 
-    /// A cycle at a time, ns, of a period, s; 0 where it is not known.
+    /// Run one cycle at `now`, ns, with `period`, s (0: unknown).
     ///
-    /// Before the first setpoint, and without a measured position at restart(), a trajectory has no commanded position
-    /// to continue from: it is played as it is, and there is no command until it starts.
+    /// Before the first command, a trajectory has no position to continue from: it starts without a transition, and there is no
+    /// command until its start.
     ///
-    /// A host with hosted does itself what costs time, or needs its clock. Then a cycle ends no motion where the clock goes
-    /// back; takes no trajectory, see plan(); looks where the arm is only before a setpoint whose jump is checked and before
-    /// a change of mode, see locate(); and notes when the position was sent only with a new command, or in another mode than
-    /// position.
+    /// With `hosted`, the host handles planning and clock jumps. The cycle does not plan trajectories, see plan(), and does not end
+    /// motions if the clock goes back. It calls locate() only before a mode change or a setpoint with a jump check. It records the
+    /// time of a command only if the command is new, or the mode is not position.
     const LoopOutput<Robot> &update(std::int64_t now, double period, const Measurement<Robot> &measured,
                                     bool hosted = false) noexcept
     {
         ++commander_.counts.cycles;
         const std::int64_t time = Base::time_at(now), passed = now - clock_;
-        // Where the clock goes back, the command is a new one all the same.
+        // If the clock goes back, a step of 1 ns marks the command as new.
         const std::int64_t step = std::clamp<std::int64_t>(passed, passed < 0 ? 1 : 0, LONGEST_RESPONSE_STEP);
         clock_ = now;
         watchdog_.pass(std::max<std::int64_t>(passed, 0));
@@ -220,7 +219,7 @@ class ControlLoop : public LoopMotions<Robot> {
                 player_.halt();
         }
         commander_.pass(time, step, passed);
-        commander_.period = period > 0 ? period : 1e-3; // else no stop would ever be found
+        commander_.period = period > 0 ? period : 1e-3; // the search for a stop needs a period
         where_.ask(now);
         where_.pass(step, measured);
         const bool begins = (stream_.received() && commander_.parameters.jump_check != CheckPolicy::ignore) || mode != commander_.mode();
@@ -266,12 +265,12 @@ class ControlLoop : public LoopMotions<Robot> {
 
     // --- Contact ------------------------------------------------------------------------
 
-    /// Reacts to contact, by on_contact, and refuses references until it has ended and the arm rests, or until resume().
+    /// React to contact as set by on_contact. Refuse references until contact has ended and the arm rests, or until resume().
     void react() noexcept
     {
         ++commander_.counts.contacts;
         const ContactReaction reaction = commander_.parameters.on_contact;
-        // Hands that lead the arm touch it.
+        // In hand guiding, contact is intended.
         touched_ = reaction != ContactReaction::ignore && commander_.mode() != Mode::gravity_compensation;
         if (!touched_)
             return;
@@ -279,20 +278,20 @@ class ControlLoop : public LoopMotions<Robot> {
             Base::stop(Event::contact);
     }
 
-    /// Contact has ended: references are followed again, once the arm rests, unless the loop is to be switched off.
+    /// Accept references again after contact if the arm rests. With `on_contact: deactivate`, the loop is switched off instead.
     void leave_contact() noexcept
     {
         if (commander_.parameters.on_contact != ContactReaction::deactivate && rests())
             touched_ = false;
     }
 
-    /// Ends the pause of motions that are played, and follows references again, whether contact has ended or not.
+    /// Resume paused trajectories, and accept references again even during contact.
     void resume() noexcept { paused = touched_ = false; }
 
-    /// Joint that was faster than its limit at the last restart, by what was measured.
+    /// Joint that was measured faster than its velocity limit at the last restart.
     const MeasurementFault &start_fault() const noexcept { return start_fault_; }
 
-    /// Whether the last mode has ended, or another one has not begun, for lack of measurements.
+    /// Returns true if impedance or hand guiding ended because of missing measurements, until the mode changes again.
     bool blinded() const noexcept { return blinded_; }
 
   private:
@@ -317,8 +316,8 @@ class ControlLoop : public LoopMotions<Robot> {
     using Base::where_;
     using Base::ahead_;
 
-    /// At rest, efforts pass to another payload also where references have ended: the last one is repeated, until springs with
-    /// dampers have settled under it, from a velocity of motors.
+    /// Continue a payload change at rest after references have ended: repeat the last setpoint until damped springs have settled.
+    /// `settling` is the largest motor velocity of the last cycle, rad/s or m/s.
     void blend(std::int64_t step, double settling) noexcept
     {
         const bool blends = commander_.blending();
@@ -334,7 +333,7 @@ class ControlLoop : public LoopMotions<Robot> {
 
     // --- Modes --------------------------------------------------------------------------
 
-    /// Changes the mode where another one is wanted, or nothing has been measured for too long.
+    /// Change the mode on request, or return to position mode if measurements are missing for LONGEST_GAP.
     void keep_mode(std::int64_t step, const Measurement<Robot> &measured) noexcept
     {
         const auto unmeasured = commander_.counts.unmeasured;
@@ -371,7 +370,7 @@ class ControlLoop : public LoopMotions<Robot> {
         }
     }
 
-    /// Ends all motions, with an event.
+    /// End all motions because of event `why`.
     void leave(Event why) noexcept
     {
         player_.halt();
@@ -380,7 +379,7 @@ class ControlLoop : public LoopMotions<Robot> {
         state_machine_.on(why);
     }
 
-    /// A cycle in which hands lead.
+    /// Run a cycle of hand guiding.
     void be_led() noexcept
     {
         if (stream_.received() && !stream_.led())
@@ -392,10 +391,10 @@ class ControlLoop : public LoopMotions<Robot> {
 
     // --- Measurements -------------------------------------------------------------------
 
-    /// Largest distance of an arm that is where it was commanded, rad or m.
+    /// Largest deviation of an arm that follows its commands, rad or m.
     double farthest() const noexcept { return std::max(commander_.parameters.start_tolerance, @elsewhere@); }
 
-    /// Forgets commands, and begins at the measured motion, with the rest of a setpoint; returns why not, or null.
+    /// Reset the commands, and start from the measured motion with stiffness and base motion of x. Returns the error text, or null.
     const char *begin_at(const Measurement<Robot> &measured, const Setpoint<Robot> &x, Event why, bool passes = false) noexcept
     {
         commander_.forget(passes);
@@ -409,7 +408,7 @@ class ControlLoop : public LoopMotions<Robot> {
         return reason;
     }
 
-    /// Makes the measured motion the present one, and begins a stop where it is one; returns why not, or null.
+    /// Set the measured motion as the command, and start a stop if the arm moves. Returns the error text, or null.
     const char *start(const Measurement<Robot> &measured, Setpoint<Robot> x, bool refusable) noexcept
     {
         if (measured.links)
@@ -429,7 +428,8 @@ class ControlLoop : public LoopMotions<Robot> {
         return nullptr;
     }
 
-    /// Makes a position the present one, unless it may be refused whatever limits say; returns whether its rate is a motion.
+    /// Set position x as the command, with `rate` if it is a motion. Limits refuse x only at rest, and if `refusable`. Returns true
+    /// if the arm moves.
     bool settle(Setpoint<Robot> &x, const JointVector<Robot> &rate, bool refusable = true) noexcept
     {
         const bool moves = finite(rate) && std::any_of(rate.begin(), rate.end(), [](Scalar entry) {
@@ -440,11 +440,11 @@ class ControlLoop : public LoopMotions<Robot> {
     }
 
     MeasurementFault start_fault_;
-    // Largest velocity of motors while springs settle after a payload has changed at rest, or 0.
+    // Largest motor velocity while springs settle after a payload change at rest, or 0.
     double settling_ = 0;
-    // The last change of the pace: a pause, or its end.
+    // Last pace event: pause or resume.
     Event pace_ = Event::resume;
-    // Time without usable measurements where the mode needs them, ns, and their count in the last cycle.
+    // Time without the measurements that the mode needs, ns, and counts.unmeasured at the last cycle.
     std::int64_t blind_ = 0;
     bool blinded_ = false;
     std::uint64_t unmeasured_ = 0;

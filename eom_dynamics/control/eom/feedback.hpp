@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Feedback around the feedforward: PD of motors and links, or impedance.
+// Feedback around the feedforward: PD control of motors and links, or impedance.
 #ifndef EOM_FEEDBACK_HPP
 #define EOM_FEEDBACK_HPP
 
@@ -10,7 +10,7 @@
 
 namespace eom {
 
-/// Feedback with the gains of the parameters of a loop.
+/// Feedback with the gains of the loop parameters.
 template <class Robot>
 class Feedback {
   public:
@@ -26,7 +26,7 @@ class Feedback {
         impedance_.configure(parameters);
     }
 
-    /// Return to position control.
+    /// Reset to position control.
     void forget() noexcept
     {
         mode_ = Mode::position;
@@ -37,7 +37,7 @@ class Feedback {
     Mode mode() const noexcept { return mode_; }
     const Impedance<Robot> &impedance() const noexcept { return impedance_; }
 
-    /// Changes the mode, near a setpoint; returns whether what is measured suffices.
+    /// Change the mode at setpoint `near`. Returns false if measurements do not suffice.
     bool change(Mode mode, const Setpoint<Robot> &near, const Measurement<Robot> &measured) noexcept
     {
         if (mode != Mode::position && mode_ == Mode::position && !impedance_.begin(near, measured))
@@ -47,18 +47,18 @@ class Feedback {
         return true;
     }
 
-    /// Whether there is feedback of the motor motion.
+    /// Returns true if motors have feedback gains.
     bool reads_motors() const noexcept { return reads_motors_; }
 
-    /// Takes the motor motion of a command as the reference of the motors.
+    /// Set the motor motion of `command` as the reference of the motors.
     void refer(const Command<Robot> &command) noexcept
     {
         motor_position_ = command.motor_position;
         motor_velocity_ = command.motor_velocity;
     }
 
-    /// Efforts of motors and joints with feedback, for the setpoint and command of an output; returns whether
-    /// what is measured, `time` s after the last cycle, was usable where it must be.
+    /// Compute the motor and joint efforts of `output` with feedback, `time` s after the last cycle. Returns false if the mode
+    /// needs measurements and they are not usable.
     bool add(LoopOutput<Robot> &output, const Measurement<Robot> &measured, double time) noexcept
     {
         if (mode_ != Mode::position)
@@ -68,7 +68,7 @@ class Feedback {
     }
 
   private:
-    /// Efforts of the impedance, and of the motors of one joint that hold its stiffness.
+    /// Compute impedance efforts. Motors that share a joint also have PD efforts, which hold its stiffness.
     bool comply(LoopOutput<Robot> &output, const Measurement<Robot> &measured, double time) noexcept
     {
         const bool free = mode_ == Mode::gravity_compensation;
@@ -78,10 +78,10 @@ class Feedback {
             output.motor_effort[i] = y.motor_effort[i];
         for (std::size_t i = 0; i < n; ++i)
             output.joint_effort[i] = y.tau[i];
-        // Without what is measured, damping stays as it was, too, lest efforts step.
+        // Without a measurement, keep the last damping, so that efforts do not step.
         JointVector<Robot> damping = impedance_.damping();
         add_joints(output, damping);
-        if (usable) // else as they were
+        if (usable) // otherwise, keep the last efforts
             measured_efforts_ = free ? impedance_.guide(time) : MotorVector<Robot>{};
         for (std::size_t i = 0; usable && measured.motors && i < robot_.motor_count(); ++i)
             if (std::count(robot_.motor_joint.begin(), robot_.motor_joint.end(), robot_.motor_joint[i]) > 1)
@@ -105,7 +105,7 @@ class Feedback {
             add_links(output, measured);
     }
 
-    /// Returns the PD effort of errors; NaN if an error that counts is not measured. A rejected velocity has the `last` error.
+    /// Returns the PD effort of errors, or NaN if an error with a gain is not measured. `last` replaces a rejected velocity error.
     static Scalar pd(Scalar kp, Scalar position, Scalar kd, Scalar velocity, Scalar &last) noexcept
     {
         if (std::isfinite(velocity))
@@ -131,7 +131,7 @@ class Feedback {
         add_joints(output, feedback);
     }
 
-    /// Adds efforts on the joints, by their motors.
+    /// Add `feedback` to the joint efforts, and to the efforts of the motors that produce it.
     void add_joints(LoopOutput<Robot> &output, const JointVector<Robot> &feedback) noexcept
     {
         for (std::size_t i = 0; i < n; ++i)
@@ -145,12 +145,12 @@ class Feedback {
     LoopParameters<Robot> parameters_;
     bool reads_motors_ = false;
     MotorVector<Robot> motor_position_{}, motor_velocity_{};
-    // Last measured errors of velocities, rad/s or m/s; NONE before.
+    // Last measured velocity errors, rad/s or m/s; initially NONE.
     MotorVector<Robot> motor_rates_{};
     JointVector<Robot> link_rates_{};
     Impedance<Robot> impedance_;
     Mode mode_ = Mode::position;
-    // Efforts of hand guiding, and of motors that hold a stiffness, in the last cycle with usable measurements.
+    // Efforts of hand guiding and of motors that hold a stiffness, from the last cycle with usable measurements.
     MotorVector<Robot> measured_efforts_{};
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A robot's table that is set from outside, by names.
+// Robot table that owns its memory and is filled by names.
 #ifndef EOM_FILLED_TABLE_HPP
 #define EOM_FILLED_TABLE_HPP
 
@@ -13,13 +13,13 @@
 
 namespace eom {
 
-/// What is wrong with a name.
+/// Error text of set() and add().
 inline constexpr const char *UNKNOWN = "there is no such name";
 
 #define EOM_QUOTED(name) #name,
 inline constexpr const char *VECTOR_NAMES[] = {EOM_VECTORS(EOM_QUOTED)};
 
-/// Number of a vector; the count of all for another name.
+/// Returns the index of the vector `name`, or Vector::count if it is unknown.
 inline std::size_t vector_of(const char *name)
 {
     std::size_t i = 0;
@@ -28,7 +28,7 @@ inline std::size_t vector_of(const char *name)
     return i;
 }
 
-/// Entry of a list by its name, or null.
+/// Returns the entry with this name, or null.
 template <class Entry, std::size_t size>
 const Entry *named(const Entry (&entries)[size], const char *name)
 {
@@ -44,9 +44,9 @@ struct NamedKernel {
 #define EOM_NAMED_KERNEL(name) {#name, &Kernels::name},
 inline constexpr NamedKernel KERNELS[] = {EOM_FUNCTIONS(EOM_NAMED_KERNEL)};
 
-/// A robot that is set from outside, with the memory of its table: as eom_robot_set() and eom_robot_add() say.
+/// Robot table with its memory; implements eom_robot_set() and eom_robot_add().
 struct FilledTable : RobotTable {
-    /// Takes the names of joints or motors.
+    /// Set the names of joints, or of motors.
     void call(bool of_joints, const char *const *names, std::size_t count)
     {
         auto &places = called.emplace_back();

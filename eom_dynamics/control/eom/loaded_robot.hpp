@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A robot of a library that is loaded at run time, as a type for the class templates of eom.
+// Robot from a table that is set at run time, as a type for the class templates of eom.
 #ifndef EOM_LOADED_ROBOT_HPP
 #define EOM_LOADED_ROBOT_HPP
 
@@ -11,9 +11,9 @@
 
 namespace eom {
 
-/// A robot of at most N joints, M motors and T tools, whose table remains where it is.
+/// Robot with at most N joints, M motors and T tools. Keep its table and numbers in place while it is used.
 ///
-/// Vectors have room for the most. Places without a joint or motor are zero, and within all limits.
+/// Vectors have the maximum size. Unused entries are zero and have no limits.
 template <std::size_t N, std::size_t M, std::size_t T>
 class LoadedRobot {
   public:
@@ -34,7 +34,7 @@ class LoadedRobot {
         EOM_LIMITED(EOM_WIDE)
     };
 
-    /// Numbers with room for the most.
+    /// Limits of the table, padded to the maximum size.
     struct Numbers {
         explicit Numbers(const RobotTable &table) noexcept
             : lower(ends(table.lower, -infinity)), upper(ends(table.upper, infinity)),
@@ -49,15 +49,15 @@ class LoadedRobot {
         std::array<Scalar, M> voltage_limit, motor_speed;
     };
 
-    /// Where the vectors of a call are; those that its kernel has must be written.
+    /// Addresses of the vectors of a call. Set all vectors of its kernel before run().
     class Places {
       public:
-        Places() noexcept {} // nulls would take a tenth of a cycle
+        Places() noexcept {} // initialization would take a tenth of a cycle
         explicit Places(std::nullptr_t) noexcept : in_{} {}
 
         const double *in(Vector name) const noexcept { return in_[static_cast<std::size_t>(name)]; }
 
-        /// Names and vectors, in turn, that kernels read, and that they write.
+        /// Set input vectors of kernels, as pairs of name and vector; writes() sets output vectors.
         template <class Numbers, class... More>
         void reads(Vector name, const Numbers &numbers, const More &...more) noexcept
         {
@@ -79,7 +79,7 @@ class LoadedRobot {
         void take(const Command<LoadedRobot> &x) noexcept { EOM_COMMAND(EOM_READS) }
         void take(const DriveCommand<LoadedRobot> &x) noexcept { EOM_SENT(EOM_READS) }
 
-        /// Has a kernel write a command, or what is sent.
+        /// Set a command or a drive command as output.
 #define EOM_WRITES(Type, name, initial) writes(V::name, y.name);
         void give(Command<LoadedRobot> &y) noexcept { EOM_COMMAND(EOM_WRITES) }
         void give(DriveCommand<LoadedRobot> &y) noexcept { EOM_SENT(EOM_WRITES) }
@@ -159,7 +159,7 @@ class LoadedRobot {
         compute(x, y, !x.on_base ? at_rest : x.loaded ? k.feedforward_on_base_with_payload : k.feedforward_on_base);
     }
 
-    /// feedforward(), with efforts on the links beside those of the motion.
+    /// feedforward() with additional efforts on the links.
     void feedforward(const Setpoint<LoadedRobot> &x, const std::array<Scalar, N> &effort,
                      Command<LoadedRobot> &y) const noexcept
     {
@@ -171,13 +171,13 @@ class LoadedRobot {
         at.run(kernels_.motors);
     }
 
-    /// Motors of a command from its efforts.
+    /// Compute the motors of a command from its efforts.
     void motors_of(const Setpoint<LoadedRobot> &x, Command<LoadedRobot> &y) const noexcept
     {
         compute(x, y, kernels_.motors);
     }
 
-    /// Poses of the tools, row by row, and their Jacobians in their frames.
+    /// Compute tool poses, row by row, and tool Jacobians in the tool frames.
     void tool_kinematics(const std::array<Scalar, N> &q, std::array<Scalar, 16 * T> &poses,
                          std::array<Scalar, 6 * T * N> &jacobians) const noexcept
     {
@@ -198,7 +198,7 @@ class LoadedRobot {
         y.sum = motor_sums(x.motor_effort);
     }
 
-    /// Efforts of the motors of each joint together, through the transmission: the motor effort that the joint's limit bounds.
+    /// Returns the total motor effort at each joint, through the transmission, as limited by `motor_sum`.
     std::array<Scalar, N> motor_sums(const std::array<Scalar, M> &effort) const noexcept
     {
         std::array<Scalar, N> sums{};
@@ -212,7 +212,7 @@ class LoadedRobot {
         return sums;
     }
 
-    /// Adds efforts at the joints to those of their motors, of which two of a joint have half each.
+    /// Add efforts at the joints to the motor efforts. Motors of one joint share them equally.
     void add_at_joints(const std::array<Scalar, N> &added, std::array<Scalar, M> &effort) const noexcept
     {
         std::array<Scalar, N> shares{};
@@ -228,7 +228,7 @@ class LoadedRobot {
         }
     }
 
-    /// Scales the efforts of the motors of a joint, or of all motors that share joints.
+    /// Scale the motor efforts of `joint` by `part`; with a transmission, scale all motor efforts.
     void scale_at_joint(std::size_t joint, Scalar part, std::array<Scalar, M> &effort) const noexcept
     {
         const std::size_t count = motor_count();
@@ -237,7 +237,7 @@ class LoadedRobot {
                 effort[j] *= part;
     }
 
-    /// Adds positions at the joint sides of springs to those of their motors.
+    /// Add positions at the joint sides of springs to the motor positions.
     void add_sides(const std::array<Scalar, N> &added, std::array<Scalar, M> &position) const noexcept
     {
         const std::size_t count = motor_count();
@@ -272,7 +272,7 @@ class LoadedRobot {
         at.run(kernels_.presliding);
     }
 
-    /// What is sent; returns whether it is finite.
+    /// Compute the drive command. Returns true if it is finite.
     bool drive_command(const Setpoint<LoadedRobot> &x, const Command<LoadedRobot> &y,
                        const std::array<Scalar, M> &motor_effort, const std::array<Scalar, N> &joint_effort,
                        const std::array<Scalar, 2> &share, DriveCommand<LoadedRobot> &sent) const noexcept
@@ -300,7 +300,7 @@ class LoadedRobot {
         at.run(kernels_.drive_state);
     }
 
-    /// Momenta M qd, and beta of their rates tau - beta, with the payloads P where it is loaded.
+    /// Compute the momentum p = M qd and beta, with the rate of p equal to tau - beta; includes the payload P if x is loaded.
     void momentum_balance(const Sensed<LoadedRobot> &x, std::array<Scalar, N> &p, std::array<Scalar, N> &beta) const noexcept
     {
         Places at;
@@ -309,7 +309,7 @@ class LoadedRobot {
         at.run(x.loaded ? kernels_.momentum_balance_with_payload : kernels_.momentum_balance);
     }
 
-    /// Efforts of the springs on links and at motors, zero at rigid joints.
+    /// Compute the spring efforts on links and at motors, zero at rigid joints.
     void spring_loads(const Sensed<LoadedRobot> &x, std::array<Scalar, N> &on_links,
                       std::array<Scalar, M> &load) const noexcept
     {
@@ -319,7 +319,7 @@ class LoadedRobot {
         at.run(kernels_.spring_loads);
     }
 
-    /// Efforts of motors without acceleration, from those of the springs.
+    /// Compute motor efforts without acceleration from spring efforts `load`.
     void motor_loads(const std::array<Scalar, M> &load, const std::array<Scalar, M> &motor_velocity,
                      std::array<Scalar, M> &effort) const noexcept
     {
@@ -329,7 +329,7 @@ class LoadedRobot {
         at.run(kernels_.motor_loads);
     }
 
-    /// Deflections of the springs and their rates, without transient, under efforts and their rates.
+    /// Compute steady-state spring deflections and their rates for efforts and effort rates.
     void deflections(const std::array<Scalar, N> &tau, const std::array<Scalar, N> &taud, const std::array<Scalar, N> &k,
                      std::array<Scalar, M> &delta, std::array<Scalar, M> &deltad) const noexcept
     {
@@ -348,7 +348,7 @@ class LoadedRobot {
 
     static constexpr Scalar infinity = std::numeric_limits<Scalar>::infinity();
 
-    /// Kernel of the efforts on the links.
+    /// Returns the kernel of the efforts on the links.
     const Kernel &links(const Setpoint<LoadedRobot> &x) const noexcept
     {
         const Kernels &k = kernels_;
@@ -363,12 +363,12 @@ class LoadedRobot {
         places(x, y, spin).run(kernel);
     }
 
-    /// Places of a setpoint and a command, and of the efforts of carried rotors.
+    /// Returns the places of a setpoint, its command, and the efforts `spin` of carried rotors.
     static Places places(const Setpoint<LoadedRobot> &x, Command<LoadedRobot> &y, std::array<Scalar, M> &spin) noexcept
     {
         Places at;
         at.take(x);
-        at.take(y); // the results of a kernel, for the next one
+        at.take(y); // kernels read the results of earlier kernels
         at.reads(V::spin, spin);
         at.give(y);
         at.writes(V::spin, spin);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a library of a robot has for a loop that is compiled without it: names, numbers, and kernels.
+// Robot table: names, parameters and kernels of a robot that is compiled separately from the loop.
 #ifndef EOM_ROBOT_TABLE_HPP
 #define EOM_ROBOT_TABLE_HPP
 
@@ -9,16 +9,16 @@
 
 namespace eom {
 
-/// Digest of the code that a library of a robot and its user must have in common.
+/// Digest of this table, which must be equal in a robot library and its user.
 constexpr std::uint32_t ROBOT_ABI = @robot_abi@;
 
-/// Most joints, motors and tools of a robot.
+/// Maximum numbers of joints, motors and tools of a robot.
 constexpr std::size_t MOST_JOINTS = @most_joints@, MOST_MOTORS = @most_motors@, MOST_TOOLS = @most_tools@;
 
-/// In place of a deflection: that of a damped spring without transient; of a state of friction: that of the velocity.
+/// Placeholder for the steady-state deflection of a damped spring, or for the friction state of the present velocity.
 constexpr double SETTLED = @settled@;
 
-/// Numbers that another object has.
+/// View of numbers that another object owns.
 template <class T>
 class Span {
   public:
@@ -40,7 +40,7 @@ class Span {
     std::size_t size_ = 0;
 };
 
-/// Names of a robot, which joint each motor moves, and in words the sides of the gears on which drives count.
+/// Names of a robot, and the joint of each motor. `drive_side` is a text: the gear sides of drive positions.
 struct RobotFacts {
     const char *name = "", *fingerprint = "", *drive_side = "";
     Span<const char *const> joint_names, motor_names, tool_names;
@@ -49,23 +49,23 @@ struct RobotFacts {
     bool commanded_stiffness = false;
 };
 
-/// Vectors that kernels read and write, by the names of their arguments in C: those of vectors.py.
+/// Input and output vectors of kernels, named as their arguments in C: see vectors.py.
 #define EOM_VECTORS(X) @vectors@
 #define EOM_LISTED(name) name,
 enum class Vector : std::uint8_t { EOM_VECTORS(EOM_LISTED) count };
 
-/// Most vectors of a kernel.
+/// Maximum number of inputs, and of outputs, of a kernel.
 constexpr std::size_t MOST_VECTORS = 24;
 
-/// A function of the robot's code, with its vectors in the order of its arguments; null where the robot has none.
+/// Function of the robot's code, with its vectors in the order of arguments; null if the robot does not have it.
 struct Kernel {
     void (*call)(const double *const *inputs, double *const *outputs) = nullptr;
     Span<const Vector> inputs, outputs;
-    /// Called after it, with its results.
+    /// Kernel to call next, with the results of this kernel.
     const Kernel *next = nullptr;
 };
 
-/// The functions that a loop and a plant call; the second of a pair takes payloads.
+/// Functions that loop and plant call; variants `_with_payload` include payloads.
 #define EOM_FUNCTIONS(X) \
     X(inverse_dynamics) X(inverse_dynamics_with_payload) X(feedforward) X(feedforward_with_payload) X(drive) \
     X(filtered) X(presliding) X(drive_command) X(drive_command_with_payload) X(drive_state) \
@@ -77,7 +77,7 @@ struct Kernels {
     EOM_FUNCTIONS(EOM_ONE_KERNEL)
 };
 
-/// Calls a kernel, and those after it, with each vector where it is read and written.
+/// Call a kernel and its successors. `read` and `written` are the addresses of all vectors as inputs and outputs.
 inline void run(const Kernel &kernel, const double *const *read, double *const *written) noexcept
 {
     const double *inputs[MOST_VECTORS];
@@ -91,7 +91,7 @@ inline void run(const Kernel &kernel, const double *const *read, double *const *
     }
 }
 
-/// Limits on one side, of N joints or M motors.
+/// Limits at one end of the ranges, for N joints or M motors.
 #define EOM_LIMITED(X) \
     X(N, q) X(N, qd) X(N, qdd) X(N, qddd) X(N, tau) X(N, taud) X(M, motor_velocity) X(M, motor_effort) X(N, motor_sum)
 struct TableEnds {
@@ -102,18 +102,18 @@ struct TableEnds {
 #define EOM_NUMBERS(name) Span<const double> name;
 #define EOM_OF_TABLE(X) X(nominal_stiffness) X(largest_effort) X(stops) X(turn) X(speed_limit) X(torque_limit) X(current_limit) X(voltage_limit) X(joint_sides) X(load_weights) \
     X(to_springs) X(motor_inertia) X(jump_rate) X(motor_speed)
-/// A robot: its names, numbers and code.
+/// Names, parameters and kernels of a robot.
 struct RobotTable {
     RobotFacts facts;
     std::size_t joints = 0, motors = 0, tools = 0;
     EOM_OF_TABLE(EOM_NUMBERS)
     TableEnds lower, upper;
     bool transmission = false;
-    /// Lead of feedforward over setpoints, and mean age of the motor positions that drives compare with their references, s.
+    /// Command lead, and mean delay of the motor positions in the feedback of drives, s.
     double command_lead = 0, drive_feedback_delay = 0;
-    /// Lower, upper, velocity, acceleration and jerk of each joint, infinite where it has no limit; largest magnitudes of the
-    /// mass matrix; the longest time in which the acceleration of targets rises by default, and their default smoothing, s.
+    /// Lower, upper, velocity, acceleration and jerk limits of each joint, infinite if absent; largest |M_ij| of the mass matrix.
     Span<const double> motion, inertia;
+    /// Defaults for targets, s: maximum rise time of the acceleration, and smoothing.
     double ramp = 0, smoothing = 0;
     Kernels kernels;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the arm does without setpoints: it continues or comes to rest, until references are followed again.
+// Watchdog: stops, and the response to lost setpoints until references are accepted again.
 #ifndef EOM_WATCHDOG_HPP
 #define EOM_WATCHDOG_HPP
 
@@ -15,7 +15,7 @@
 
 namespace eom {
 
-/// Response to lost setpoints and to trajectories that were ended.
+/// Stops motions that were ended, and responds to lost setpoints.
 template <class Robot>
 class Watchdog {
   public:
@@ -31,13 +31,13 @@ class Watchdog {
     void configure(double timeout) noexcept
     {
         timeout_ = std::llround(timeout * 1e9);
-        // A cycle adds at most half of it.
+        // pass() adds half the timeout, which must not round to 0.
         if (timeout > 0)
             timeout_ = std::max<std::int64_t>(timeout_, 2);
     }
 
-    /// The stop: its end, s, its excess over limits, and whether it stays on the path; time since the last valid setpoint; and
-    /// whether setpoints have ended at rest, where the arm stays: these are not lost, unless later ones were refused.
+    /// `age`: time since the last valid setpoint, s. `stop_end`: duration of the stop, s. `excess`: its excess over limits.
+    /// `on_path`: it stays on the path. `ended_at_rest`: setpoints ended at rest without later refusals, which is no loss.
     struct Progress {
         double age, stop_end, excess;
         bool on_path, ended_at_rest;
@@ -46,19 +46,19 @@ class Watchdog {
     {
         return {seconds(age_), stop_.end(), excess_, stop_.on_path(), state_machine_.lost() && rested_};
     }
-    /// Whether references lead, the last one at most a time ago, ns.
+    /// Returns true if setpoints are followed, and the last valid setpoint arrived within `time` ns.
     bool fed_within(std::int64_t time) const noexcept { return state_machine_.is(Phase::following) && age_ <= time; }
-    /// Whether the motion to targets comes to rest, or has.
+    /// Returns true if the stop, active or completed, is by the motion to targets.
     bool targets_brake() const noexcept { return state_machine_.braked() && stop_.of(motion_); }
-    /// The path parameter of the last command.
+    /// Path state of the last command.
     PathState path_state() const noexcept
     {
         return state_machine_.braked() && stop_.on_path() ? stop_.path_state() : player_.path_state();
     }
 
-    /// Largest share of a limit that a stop by the joints takes, or would take; looked at after a cycle that takes a time, ns, unless
-    /// one brings the arm to rest.
+    /// Limit utilization of the active joint stop, or of a joint stop from the last command.
     const WayOut<Robot> &way_out() const noexcept { return way_out_; }
+    /// Update way_out() after a cycle of `step` ns, unless a stop is active.
     void look(std::int64_t step) noexcept
     {
         if (!state_machine_.is(Phase::stopping))
@@ -66,29 +66,30 @@ class Watchdog {
     }
     void restart() noexcept { way_out_.restart(); }
 
-    /// Another motion leads.
+    /// Reset the hold and the motion to targets, because another motion starts.
     void leave() noexcept
     {
         stays_ = false;
         motion_.forget();
     }
 
-    /// A cycle after a time of the clock, ns.
+    /// Start a cycle, `step` ns after the last cycle by the clock.
     void pass(std::int64_t step) noexcept
     {
-        // After a stall, the references that wait are taken before the timeout is over.
+        // At most half the timeout, so that queued references are processed after a stall before it expires.
         age_ += timeout_ > 0 ? std::min(step, timeout_ / 2) : step;
-        const bool begins = std::exchange(begun_, false); // also where a restart has ended that stop
+        const bool begins = std::exchange(begun_, false); // also if a restart has ended the stop
         step_ = state_machine_.braked() && !begins ? std::min(step, LONGEST_RESPONSE_STEP) : 0;
         stop_.advance(step_);
         end_if_over();
     }
 
-    /// A stop that has begun after the last cycle, of which the next one repeats the last command.
+    /// Start the stop with the next cycle, which repeats the last command.
     void begin_with_update() noexcept { begun_ = true; }
 
-    /// Keeps the timeout away.
+    /// Reset the setpoint timeout.
     void keep_away() noexcept { age_ = 0; }
+    /// Record the last command as a valid setpoint.
     void feed() noexcept
     {
         age_ = 0;
@@ -97,19 +98,18 @@ class Watchdog {
         refused_ = commander_.counts.refused;
     }
 
-    /// Whether a position is within start_tolerance of the commanded one.
+    /// Returns true if q is within start_tolerance of the commanded position.
     bool is_near(const JointVector<Robot> &q) const noexcept { return is_near(q, commander_.parameters.start_tolerance); }
     bool is_near(const JointVector<Robot> &q, double distance) const noexcept
     {
         return !apart(q, commander_.output.setpoint.q, distance);
     }
 
-    /// Brings the arm to rest from a setpoint, for an event: on the path of a motion that is played, where limits allow it, or by
-    /// the motion to targets, within its limits, from the last command or a time, ns. The motion leads until then, or has ended
-    /// with the last command.
+    /// Stop from setpoint `from` because of event `why`: on the path if limits allow it, by the motion to targets, or by the
+    /// joints. With `leads`, the motion is active until `now`, ns (0: last command); otherwise, it ended with the last command.
     void brake(const Setpoint<Robot> &from, Event why, bool leads = false, std::int64_t now = 0) noexcept
     {
-        if (!commander_.output.valid) { // nothing has been commanded that could be stopped
+        if (!commander_.output.valid) { // no command to stop from
             state_machine_.on(Event::restart);
             return;
         }
@@ -118,7 +118,7 @@ class Watchdog {
         end_if_over();
     }
 
-    /// At rest, which needs no more references.
+    /// Hold setpoint x with stamp `now`, ns, because of event `why`. Missing references then have no effect.
     void rest(const Setpoint<Robot> &x, std::int64_t now, Event why = Event::end) noexcept
     {
         commander_.begin_company(x, commander_.latest);
@@ -130,7 +130,7 @@ class Watchdog {
         end_if_over();
     }
 
-    /// ControlLoop::stop and ControlLoop::lose, of which the next cycle repeats the last command.
+    /// Implement ControlLoop::stop() and ControlLoop::lose(). The next cycle of a joint stop repeats the last command.
     void stop(Event why) noexcept
     {
         if (state_machine_.braked() || !commander_.output.valid) {
@@ -149,8 +149,8 @@ class Watchdog {
         begun_ = state_machine_.braked() && !stopped && !goes_on_;
     }
 
-    /// A cycle without a reference: the last command, until setpoints are lost and what the policy says then; returns
-    /// whether the arm moves on along a stop.
+    /// Run a cycle without a reference: keep the last command, and respond to lost setpoints after the timeout. Returns true if a
+    /// stop commands the arm.
     bool wait() noexcept
     {
         if (timeout_ > 0 && age_ >= timeout_ && state_machine_.is(Phase::following))
@@ -162,11 +162,10 @@ class Watchdog {
         return false;
     }
 
-    /// What the stop commands at a time after the last cycle, ns.
+    /// Returns the state of the stop `later` ns after the last cycle.
     State<n> state_after(std::int64_t later) const noexcept { return stop_.state_after(later); }
 
   private:
-    /// End a stop that has come to rest.
     void end_if_over() noexcept
     {
         if (state_machine_.is(Phase::stopping) && stop_.rests())
@@ -217,7 +216,7 @@ class Watchdog {
         excess_ = std::max(share - 1 - LIMIT_TOLERANCE, 0.0);
     }
 
-    /// Commands what the stop has come to; returns whether that can be computed.
+    /// Command the present setpoint of the stop. Returns true if the command can be computed.
     bool command_stop() noexcept
     {
         State<n> ahead;
@@ -229,7 +228,7 @@ class Watchdog {
         return commander_.accept(x, stop_.stamp(), Leader::stop, false, at_lead, !stop_.rests());
     }
 
-    /// Stops by the joints from the last command; returns whether the first step of that can be computed.
+    /// Start a joint stop from the last command. Returns true if its first step can be computed.
     bool restart_stop() noexcept
     {
         if (eom::rests(commander_.output.setpoint))
@@ -240,7 +239,7 @@ class Watchdog {
         return command_stop();
     }
 
-    /// The command of a stop. Limits do not refuse it: a stop with a part left out would be a step.
+    /// Run a cycle of the stop. Limits do not refuse its commands, because a missing command would cause a step.
     bool come_to_rest() noexcept
     {
         LoopOutput<Robot> &output = commander_.output;
@@ -249,7 +248,7 @@ class Watchdog {
             stop_.advance(step_);
             commander_.renew();
         }
-        // A stop whose command cannot be computed begins anew from the last one; the position is held only at rest, or if none can.
+        // If the command cannot be computed, restart the stop from the last command. Hold the position at rest, or if this fails.
         if (!stays_ && !command_stop() && !restart_stop()) {
             excess_ = std::numeric_limits<double>::infinity();
             stop_.stay(output.setpoint);
@@ -272,17 +271,18 @@ class Watchdog {
     TargetMotion<Robot> &motion_;
     Stop<Robot> stop_;
     WayOut<Robot> way_out_;
-    // Of the last valid setpoint: its positions, whether they differ from those before, as rates may be unknown, and how many were
-    // refused up to then; and whether setpoints that were lost have ended at rest.
+    // Position of the last valid setpoint.
     JointVector<Robot> q_{};
+    // Flags: q_ has changed (rates may be unknown); the lost setpoints had ended at rest.
     bool moved_ = false, rested_ = false;
+    // Number of refusals at the last valid setpoint.
     std::uint64_t refused_ = 0;
-    // Whether the stop has begun after the last cycle; whether it goes on from there; and whether the last command is held.
+    // Flags: the stop starts with the next cycle; it continues the active motion; the last command is held.
     bool begun_ = false, goes_on_ = false, stays_ = false;
     Command<Robot> last_;
     // Time since the last valid reference, and the timeout, ns.
     std::int64_t age_ = 0, timeout_ = 0;
-    // How far the stop went in the last cycle, ns, and its excess over limits.
+    // Progress of the stop in the last cycle, ns, and its excess over limits.
     std::int64_t step_ = 0;
     double excess_ = 0;
 };
