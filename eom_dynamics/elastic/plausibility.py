@@ -77,7 +77,7 @@ def elastic_joints(robot: Robot) -> list[ElasticJoint]:
     rotors = np.where(side.paired, 2.0, 1.0) * side.rotor_inertia
     elastic = np.flatnonzero(np.isfinite(side.rest_stiffness) & (rotors > 0))
     weight = np.abs(_gravity(robot, _poses(robot))).max(axis=0)
-    delta, _ = side.deflections([Jet([x]) for x in weight])
+    delta, _ = side.deflections([Jet([x, 0.0, 0.0]) for x in weight])  # at rest
     sag = np.bincount(side.motor_joint, [float(x[0]) for x in delta]) / np.bincount(side.motor_joint)  # mean of a pair
     rows = side.rest_stiffness, rotors, _link_inertias(robot), weight, np.abs(sag)
     K, B, links, weight, sag = (x[elastic] for x in rows)

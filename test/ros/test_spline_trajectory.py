@@ -71,7 +71,7 @@ def command(node, position):
 
 
 def assert_played(commands, begin):
-    """Commands are those of ``rest_to_rest`` from a time on, ns, to its end, each for the middle of its period.
+    """Commands are those of ``rest_to_rest`` from a time on, ns, to its end.
 
     A late cycle counts at most 20 ms, and the motion continues later.
     """
@@ -81,7 +81,7 @@ def assert_played(commands, begin):
     # The last command is that of the end, unless it is late, or others were.
     late = (stamps[-1] - begin) * 1e-9 > t[-1] or steps[-1] > 1e9 / RATE
     assert t[0] >= 0 and -1e-8 <= t[-1] - 1.0 <= (0.02 if late else 1e-8)
-    motion, ahead = [], np.minimum(t + 0.5 / RATE, 1.0)
+    motion, ahead = [], np.minimum(t, 1.0)
     for k in range(5):
         shape = np.polynomial.Polynomial(SHAPE).deriv(k) if k else np.polynomial.Polynomial(SHAPE)
         motion.append(np.outer(shape(ahead), DISTANCE) + (START if k == 0 else 0.0))

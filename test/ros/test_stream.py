@@ -249,4 +249,5 @@ os._exit(0)
     growth, published = map(int, printed.split())
     assert published == 220 * 20
     assert growth < 1024  # less than a byte a message
-    assert errors.count("\n") == 5  # the robot in two lines, its watchdog and two transitions: nothing of the stream
+    lines = [line for line in errors.splitlines() if "control_msgs" not in line]
+    assert len(lines) == 5  # the robot in two lines, its watchdog and two transitions: nothing of the stream

@@ -104,7 +104,7 @@ def test_contact_is_published_with_the_wrench_that_a_push_at_the_tool_is(tmp_pat
         node.get_clock().set_ros_time_override(Time(nanoseconds=START + 1200 * MS))
         state = state_message(arm, (q, np.zeros(7), []), START + 1200 * MS)  # which is no contact
         node._stream.measured._receive("joint_states", state)
-        assert "are missing: publish them" in node._stream.measured.report()["last left out"]
+        assert "are missing; publish them" in node._stream.measured.report()["last left out"]
         assert len([x for x in sent if hasattr(x, "in_contact")]) == len(contacts)
         values = node.report(1.0).values
         assert values["contacts"] == "1" and values["last contact"].startswith(f"{begin.joint_name}: ")

@@ -129,18 +129,6 @@ def test_a_motion_replaces_another_without_a_step(clocked: Clocked, at: float) -
     assert_no_step(clocked.sent)
 
 
-def test_a_motion_that_is_stopped_after_its_first_command_ends_at_rest(clocked: Clocked) -> None:
-    """Its joints rest at the time of that command, its motors do not at the lead."""
-    clocked.receive(MOTION)
-    clocked.set_time(1.0)
-    assert np.any(clocked.sent[-1].motor_velocity)
-    clocked.receive(None)
-    for ms in range(5, 30, 4):
-        clocked.set_time(ms)
-        clocked.node._stream.stops._tick()
-    assert not np.any(clocked.sent[-1].motor_velocity)
-
-
 @pytest.mark.parametrize(("measured", "plays"), [(0.12, True), (0.1, False), (0.2, False)])
 def test_a_motion_may_start_where_an_arm_sags(
     clocked: Clocked, monkeypatch: pytest.MonkeyPatch, measured: float, plays: bool

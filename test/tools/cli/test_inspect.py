@@ -19,7 +19,7 @@ from eom_dynamics.actuators import Motor
 from eom_dynamics.actuators.actuator import Actuator
 from eom_dynamics.actuators.drive_units import DriveUnits
 from eom_dynamics.actuators.friction import Friction
-from eom_dynamics.actuators.springs import RIGID, CubicSpring, LinearSpring
+from eom_dynamics.actuators.springs import RIGID, CubicSpring, DampedSpring, LinearSpring, Spring
 from eom_dynamics.elastic.plausibility import elastic_joints, implausible, motors_at_rest, objections
 from eom_dynamics.robot import packaged_robots
 from eom_dynamics.robot.model import Limits
@@ -172,9 +172,11 @@ def lines(robot: Robot) -> list[str]:
     return implausible(robot, elastic_joints(robot), motors_at_rest(robot))
 
 
-@pytest.mark.parametrize("cubic", [0.0, 2e4])
-def test_frequencies_and_sag_of_a_pendulum(cubic: float) -> None:
-    robot = changed(spring=CubicSpring(500.0, cubic), rotor_inertia=0.2, limits=Limits())
+@pytest.mark.parametrize(
+    ("spring", "cubic"), [(LinearSpring(500.0), 0.0), (DampedSpring(500.0, 5.0), 0.0), (CubicSpring(500.0, 2e4), 2e4)]
+)
+def test_frequencies_and_sag_of_a_pendulum(spring: Spring, cubic: float) -> None:
+    robot = changed(spring=spring, rotor_inertia=0.2, limits=Limits())
     joint = robot.joints[0]
     inertia = joint.inertia_about_origin[2, 2] if joint.screw[2] else joint.inertia_about_origin[1, 1]
     (row,) = elastic_joints(robot)
