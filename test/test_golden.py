@@ -35,8 +35,8 @@ def assert_golden(name: str, found: dict[str, np.ndarray], rows: slice = slice(N
 
 
 def test_there_are_golden_values_of_every_packaged_robot_with_17_digits_which_identify_a_double() -> None:
-    assert {path.name.removesuffix(".csv.gz") for path in golden.FOLDER.iterdir()} == set(packaged_robots())
-    for path in golden.FOLDER.iterdir():
+    assert {path.name.removesuffix(".csv.gz") for path in golden.FOLDER.glob("*.gz")} == set(packaged_robots())
+    for path in golden.FOLDER.glob("*.gz"):
         with gzip.open(path, "rt") as file:
             texts = file.read().splitlines()[1].split(",")
         assert max(len(text.lstrip("-0.").replace(".", "")) for text in texts) >= 17

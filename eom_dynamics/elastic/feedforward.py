@@ -202,7 +202,7 @@ class FeedforwardMethods(CompiledMethods):
         if base is None:
             return Feedforward(*self._run("feedforward", *motion, **options))
         if self.rotors is not None:
-            raise StateError("the complete rotor model has no moving base; the reduced one has")
+            raise StateError("the complete rotor model has no moving base; use the reduced rotor model")
         return Feedforward(*self._run(_ON_BASE, *motion, base=base, **options))
 
     def ahead(
