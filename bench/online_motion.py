@@ -459,7 +459,7 @@ def stopped(arm: ElasticArm, motion: Spline, t: float) -> Array:
 
 
 def write_pause_picture(t: float = 0.38) -> None:
-    """Draw a pause and a stop of the joints amid a fast corner, at a time of the motion, s: the tool from above."""
+    """Draw a pause and a joint stop that begin at ``t``, s, in a fast corner: the tool from above."""
     motion, arm = corner(), ElasticArm(load_robot("panda"))
     pose = Kinematics(arm.robot).pose
     (paused, *_), _ = played(arm, motion, [(t, "pause")], t + 1.0)

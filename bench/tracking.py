@@ -23,7 +23,7 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.simulation import ElasticPlant
 from eom_dynamics.trajectory import paper_motion
 
-# Maximum error of any link up to a time, s and rad, and minimum error with rigid feedforward.
+# Time, s, maximum error of any link until then, rad, and minimum error with rigid feedforward, rad.
 BARS = ((1.0, 1e-10), (5.0, 1e-6))
 RIGID = (1.0, 1e-3)
 GONE = 0.1  # error that ends a simulation with rigid feedforward, rad

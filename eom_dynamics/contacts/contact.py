@@ -184,10 +184,10 @@ class WrenchCone:
     def _largest_shift(self, wrench: Array) -> float:
         """Largest t, N, for which the wrench less t times :attr:`center_force` is in the exact cone.
 
-        By duality, t is the least power of the wrench over motions y of the polygon with unit normal velocity at the
-        center. The corner velocities s = G_i' y satisfy mu |s_t| <= s_n. A barrier method decreases the power by damped
-        Newton steps, which stay inside. S. Boyd and L. Vandenberghe, *Convex Optimization* (2004), sections 9.6 and
-        11.6.
+        The dual problem minimizes the power of the wrench over motions y of the polygon with unit normal velocity at
+        the center; its minimum is t. The corner velocities s = G_i' y satisfy mu |s_t| <= s_n. A barrier method
+        decreases the power by damped Newton steps, which stay inside. S. Boyd and L. Vandenberghe, *Convex
+        Optimization* (2004), sections 9.6 and 11.6.
         """
         center = np.mean(self.corners, axis=0)
         # Triples (mu s_t; s_n) of all corners: S y + (0, 0, 1), for the motions y without the normal velocity.

@@ -251,7 +251,7 @@ class ControlLoop:
     def answer(
         self, times: NDArray[np.int64], names: Sequence[str], rows: Array, wanted: Sequence[Array], results: Array
     ) -> NDArray[np.int32]:
-        """Answer N setpoints with stamps and clock times ``times`` (2, N), ns, until one of them is refused.
+        """Process N setpoints with stamps and clock times ``times`` (2, N), ns, up to the first refusal.
 
         Args:
             names: vectors of ``given`` to fill from consecutive entries of each row of ``rows`` (N, …), row-major.

@@ -59,8 +59,8 @@ void eom_loop_free(eom_loop *loop);
 size_t eom_loop_size(const eom_loop *loop);
 size_t eom_setpoint_size(const eom_loop *loop);
 
-/* Set a member of eom::LoopSettings (an enumerator by its number), or gains of eom::LoopParameters, one number for all
- * motors or joints, or one for each. The next eom_loop_configure() applies all settings, or none if a setting is out of
+/* Set a member of eom::LoopSettings (an enumerator by its number), or gains of eom::LoopParameters: a single number for all
+ * motors or joints, or a number for each. The next eom_loop_configure() applies all settings, or none if a setting is out of
  * range. */
 const char *eom_loop_set(eom_loop *loop, const char *name, const double *numbers, size_t count);
 const char *eom_loop_configure(eom_loop *loop);
@@ -137,7 +137,7 @@ typedef struct {
     size_t count;
 } eom_vector;
 
-/* Answer setpoints one after the other at `times`, until one is refused. For each, copy a row of `given` into the vectors
+/* Process setpoints at `times`, ns, up to the first refusal. For each, copy a row of `given` into the vectors
  * `read`, run a cycle, and copy the vectors `written` to a row of `results`, and the result of the cycle to `codes`. Returns
  * the number of answered setpoints, including the refused one. */
 size_t eom_loop_answer(eom_loop *loop, size_t count, const int64_t *stamps, const int64_t *times, const eom_vector *read,

@@ -220,8 +220,8 @@ class PaceKeeper {
         return {2 / T, 8 / (T * T), 48 / (T * T * T)};
     }
 
-    /// Minimum duration of a pace change, s, and pace below which the motion counts as at rest.
-    static constexpr double SHORTEST_CHANGE = 0.01, SLOWEST = 0.01;
+    static constexpr double SHORTEST_CHANGE = 0.01; // minimum duration of a pace change, s
+    static constexpr double SLOWEST = 0.01;         // pace of a motion at rest, at most
 
     Commander<Robot> &commander_;
     double end_ = 0;

@@ -334,8 +334,8 @@ class TrajectoryPlayer {
 
     /// Plan the transition from state `from` at time `at` of the spline, s. `later` is the commanded state at the spline's start.
     ///
-    /// The transition ends at the next knot. If it exceeds a limit and the spline starts near, the shortest longer transition within
-    /// limits is used, or else the one with the smallest excess. Continuous joints are shifted to the nearest turn, held joints to
+    /// The transition ends at the next knot. If it exceeds a limit and the spline starts near, longer transitions are tried: the
+    /// shortest within limits is used, or else that with the smallest excess. Continuous joints are shifted to the nearest turn, held joints to
     /// their commanded positions. Returns the refusal if there is no transition.
     Reason plan_transition(Spline<n> &next, double at, const State<n> &from, const State<n> &later,
                             double period) noexcept
