@@ -45,8 +45,8 @@ def end(*processes):
 
 def planners(node):
     """Numbers of the planner processes of a node, by its own."""
-    children = Path(f"/proc/{node}/task/{node}/children").read_text().split()
-    return [int(x) for x in children if "spawn_main" in Path(f"/proc/{x}/cmdline").read_text()]
+    children = " ".join(x.read_text() for x in Path(f"/proc/{node}/task").glob("*/children")).split()
+    return [int(x) for x in children if "planning.serving" in Path(f"/proc/{x}/cmdline").read_text()]
 
 
 def own_lines(text):

@@ -3,28 +3,25 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
-import threading
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
-from multiprocessing import resource_tracker
+from multiprocessing import Pipe
 from typing import Any
 
 from ...exceptions import TrajectoryError
+from ..planning import serving
 from ..planning.jobs import PlannedMotion, PlanningJob
-from ..planning.serving import serve
 from ..running import give_way
 
 # Longest time without an answer, s; then the process counts as hanging. The fastest motion through thousands of points
 # takes minutes.
 LONGEST_JOB = 300.0
 
-# Time between looks whether a plan is still needed, s.
-_LOOK = 0.1
-
-# A fork of a process with the threads of the middleware may deadlock.
-_PROCESSES = multiprocessing.get_context("spawn")
+# Time between checks whether a plan is still needed, s.
+_CHECK_PERIOD = 0.1
 
 
 class PlannerProcess:
@@ -42,13 +39,13 @@ class PlannerProcess:
             is_wanted: returns whether the plan is still needed, for a long job.
 
         Raises:
-            TrajectoryError: the trajectory is refused, or the process has ended or hangs; then another one is started.
+            TrajectoryError: the trajectory is refused, or the process has ended or hangs; then it is started again.
         """
         self._start()
         limit = time.monotonic() + LONGEST_JOB
         try:
             self._connection.send(job)
-            while not self._connection.poll(_LOOK):
+            while not self._connection.poll(_CHECK_PERIOD):
                 if not is_wanted() or time.monotonic() > limit:
                     raise TimeoutError
             answer = self._connection.recv()
@@ -72,29 +69,23 @@ class PlannerProcess:
     def _kill(self) -> None:
         if self._process is not None:
             self._process.kill()
-            self._process.join()
+            self._process.wait()
 
     def _start(self) -> None:
         """Start the process, unless it runs."""
         if self._closed:
             raise TrajectoryError("the node ends")
-        if self._process is not None and self._process.is_alive():
+        if self._process is not None and self._process.poll() is None:
             return
-        self._connection, theirs = _PROCESSES.Pipe()
-        process = _PROCESSES.Process(target=serve, args=(theirs,), name="planner", daemon=True)
-        # In another thread: the process inherits priority, processors and blocked signals of the thread.
-        thread = threading.Thread(target=_start_beside, args=(process,))
-        thread.start()
-        thread.join()
-        theirs.close()
-        self._process = process
+        self._connection, theirs = Pipe()
+        with theirs:
+            # Not by multiprocessing, which imports the main module of the node before the process watches the node.
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", serving.__name__, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,  # SIGINT of a terminal is for the node alone
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONSAFEPATH": "1"},
+            )
+        give_way([self._process.pid])
         if self._closed:
             self._kill()
-
-
-def _start_beside(process: Any) -> None:
-    """Start a process that gives way and does not receive the SIGINT of a terminal."""
-    give_way([threading.get_native_id()])
-    resource_tracker.ensure_running()  # before, since it unblocks signals
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    process.start()

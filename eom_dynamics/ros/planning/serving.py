@@ -1,24 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Main function of the worker process that plans trajectories.
+"""Main program of the worker process that plans trajectories; its argument is the descriptor of a connection.
 
-The module imports the standard library alone, so that a process whose node ends during its start ends soon.
+The module imports only the standard library, so that the process ends with its node also during its other imports.
 """
 
-import multiprocessing
 import os
+import select
+import sys
 import threading
 import traceback
 from contextlib import suppress
-from multiprocessing import connection
+from multiprocessing.connection import Connection
 from typing import Any
 
 # Freed memory that is kept for the next trajectory, MiB.
 _KEPT_MEMORY = 256
 
 
-def serve(jobs: Any) -> None:
-    """Receive jobs from a connection and send their answers until the node ends."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+def main() -> None:
+    """Receive jobs from the node and send their answers until the node ends."""
+    jobs: Connection = Connection(int(sys.argv[1]))
+    threading.Thread(target=_end_with_node, args=(jobs.fileno(),), daemon=True).start()
     from ...control.setpoint_to_command import refusal_reason
     from ...exceptions import EomDynamicsError
     from ..running import keep_memory
@@ -37,8 +39,13 @@ def serve(jobs: Any) -> None:
             jobs.send(answer)
 
 
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    connection.wait([parent.sentinel])
+def _end_with_node(jobs: int) -> None:
+    """End the process once the node has closed the connection, also during a job."""
+    node = select.poll()
+    node.register(jobs, 0)  # its end alone
+    node.poll()
     os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
