@@ -14,7 +14,7 @@ from rclpy.node import Node
 from ..terminal import printable
 from .executors import steady_timer
 
-# Period of figures of a status that is published twice at a time, s.
+# Shortest period of figures, for two statuses in a row, s.
 _SHORTEST_PERIOD = 1e-3
 
 
@@ -54,7 +54,7 @@ class Diagnostics:
 
     def __init__(self, node: Node, name: str, period: float, report: Callable[[float], StatusReport]) -> None:
         self._node, self._report = node, report
-        # As of diagnostic_updater: an aggregator groups by what precedes the colon.
+        # As in diagnostic_updater: an aggregator groups by the name before the colon.
         self._name = f"{node.get_fully_qualified_name().removeprefix('/')}: {name}"
         self._publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self._last = time.monotonic()

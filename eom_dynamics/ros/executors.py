@@ -24,7 +24,7 @@ from rclpy.timer import Timer
 def make_executor(*, events: bool) -> Executor:
     """Return the events executor, or rclpy's executor of one thread.
 
-    rclpy before 7.1.4 has no events executor: a warning says so, and the other one takes its place.
+    rclpy before 7.1.4 has no events executor: a warning says so, and the executor of one thread takes its place.
     """
     if events:
         try:
@@ -41,7 +41,7 @@ def make_executor(*, events: bool) -> Executor:
 def spin_until(executor: Executor, deadline: float) -> None:
     """Process callbacks until ``deadline`` on the monotonic clock, s; at least one, if any is waiting.
 
-    Without that one, queues would overflow where a node is late for one deadline after another.
+    Otherwise queues would overflow if a node is late for several deadlines in a row.
     """
     while True:
         executor.spin_once(timeout_sec=max(deadline - time.monotonic(), 0.0))
@@ -58,12 +58,12 @@ class PunctualTimers:
     """Timers that keep firing under message load: an executor calls in the order of arrival."""
 
     def __init__(self) -> None:
-        # With their callbacks, and the last time at which one was called here, on the clock of the timer, ns.
+        # With their callbacks, and the last time of a call from here, on the clock of the timer, ns.
         self._timers: list[tuple[Timer, Callable[[], None], list[int]]] = []
         self._looked = 0
 
     def create(self, node: Node, period: float, callback: Callable[[], None], *, steady: bool = False) -> Timer:
-        """Create such a timer, which begins with its reset, on the clock of the node, or see :func:`steady_timer`."""
+        """Create a timer on the clock of the node, or see :func:`steady_timer`; its reset starts it."""
         create = partial(steady_timer, node) if steady else node.create_timer
         timer = create(period, callback, autostart=False)
         self._timers.append((timer, callback, [0]))
@@ -90,8 +90,8 @@ def keep_pace(node: Node, timer: Timer) -> None:
     """Keep a timer at one call per period of simulated time; its callback calls this first.
 
     If the clock advances, or a timer is reset, while the call of a due timer is queued, the events executor of
-    rclpy 7.1.6 queues the call again, and each call postpones the next one by a period. One or more periods are then
-    left out; in a simulation that waits for a command, that is forever. In real time nothing waits, while resets on a
+    rclpy 7.1.6 queues the call again, and each call postpones the next call by a period. One or more periods are then
+    skipped; in a simulation that waits for a command, that is forever. In real time nothing waits, while resets on a
     busy machine would have calls of other timers queued again without end.
     """
     clock = node.get_clock()
@@ -101,7 +101,7 @@ def keep_pace(node: Node, timer: Timer) -> None:
 
 
 class LateAnswers:
-    """Answers of a service that come after its callback has returned, when rclpy sends others."""
+    """Responses of a service after its callback has returned."""
 
     def __init__(self, service: Any) -> None:
         # Requests under way, with the header of each response, which rclpy passes on.
@@ -109,7 +109,7 @@ class LateAnswers:
         self._send, service.send_response = service.send_response, self._answer
 
     def later(self, response: Any) -> Callable[..., None]:
-        """Send a response, or another one, only when the function is called that is returned."""
+        """Defer a response; the returned function sends it, or the response that it receives."""
         waiting = [response, None]
         self._waiting.append(waiting)
 
@@ -192,11 +192,11 @@ _SAME_REQUEST = 0.25
 class StopSignals:
     """Recorder of SIGINT, SIGTERM and SIGHUP, which raise an exception only inside :meth:`interrupting`.
 
-    SIGHUP comes when a terminal is closed; it stays ignored where it is, as below nohup.
+    SIGHUP comes when a terminal is closed; it stays ignored if it is, as below nohup.
 
     Attributes:
         came: whether a signal has been received.
-        insists: whether another one has been received later, so that nothing is to be waited for.
+        insists: whether a second signal has been received later, so that the node must not wait.
     """
 
     def __init__(self) -> None:
@@ -209,7 +209,7 @@ class StopSignals:
 
     @contextmanager
     def interrupting(self) -> Iterator[None]:
-        """Context in which a signal raises KeyboardInterrupt, once; also on entry if one was received."""
+        """Context that raises KeyboardInterrupt once after a signal; also on entry if a signal was received."""
         self._interrupts = True
         try:
             if self.came:

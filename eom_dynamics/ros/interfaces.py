@@ -62,7 +62,7 @@ def stream_qos(depth: int, *, watched: bool = False, latched: bool = False) -> d
     """Arguments of one publisher or subscription, with ``qos_overrides`` parameters; rclpy modifies them.
 
     Args:
-        watched: whether deadline, liveliness and its lease can be requested, too; 0 ns is none.
+        watched: whether deadline, liveliness and its lease can be requested; 0 ns disables them.
         latched: whether messages from before are received, unless ``qos_overrides`` set another durability.
     """
 

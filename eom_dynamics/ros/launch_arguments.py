@@ -35,12 +35,12 @@ TOPICS = {
     "motor_setpoint": "motor setpoints published (sensor_msgs/msg/JointState)",
     "effort_command": "effort commands published (std_msgs/msg/Float64MultiArray)",
 }
-"""Topics of the nodes with an argument each, ``<topic>_topic``, and what they carry."""
+"""Topics of the nodes with an argument each, ``<topic>_topic``, and their contents."""
 
 # Parameters of the feedforward node with an argument each: type, and meaning.
 _SETTINGS: dict[str, tuple[type, str]] = {
     "safety": (str, "level of safety: strict, permissive or off"),
-    "setpoint_timeout": (float, "time without setpoints after which the arm is stopped, in s"),
+    "setpoint_timeout": (float, "time without setpoints until the arm is stopped, in s"),
     "stream_rate": (float, "commands per second of trajectories and targets"),
 }
 
@@ -71,10 +71,10 @@ def stack_arguments() -> list[DeclareLaunchArgument]:
             "End the launch with the feedforward node, and fail if it fails; false: the other nodes continue.",
             "true",
         ),
-        switch("respawn", "Restart the feedforward node, too, when it ends.", "false"),
+        switch("respawn", "Restart also the feedforward node when it ends.", "false"),
         switch("planning", "Start the planning node, for its services.", "true"),
         rviz_switch(),
-        switch("use_sim_time", "Take the time from the topic /clock.", "false"),
+        switch("use_sim_time", "Use the time of the topic /clock.", "false"),
         argument("log_level", "Minimum severity to log.", "info", LEVELS),
     ]
 
@@ -128,7 +128,7 @@ def typed(name: str, value_type: type) -> ParameterValue:
 
 
 def texts(context: LaunchContext, *names: str) -> list[dict[str, ParameterValue]]:
-    """Arguments as string parameters; empty ones are skipped, so that defaults apply."""
+    """Arguments as string parameters; empty arguments are skipped, so that defaults apply."""
     return [{name: typed(name, str)} for name in names if value_of(context, name)]
 
 
@@ -153,7 +153,7 @@ def remappings(*topics: str) -> list[tuple[str, LaunchConfiguration]]:
 
 
 def end_with(context: LaunchContext, executable: str) -> dict[str, Any]:
-    """Arguments of a node without which the others are of no use, as the arguments ``required`` and ``respawn`` say.
+    """Arguments of the node that all others need, according to the arguments ``required`` and ``respawn``.
 
     A launch ends with a node that is required, and fails if the node did: a planning node, which is restarted
     forever, would keep it running.
@@ -193,7 +193,7 @@ def rviz_nodes(context: LaunchContext, robot_source: str, description_topic: str
     Args:
         context: of the launch file, with an argument ``joint_states_topic``.
         robot_source: file of the robot, or its URDF as text; empty for the packaged robot.
-        description_topic: topic on which another node publishes the URDF; empty for none.
+        description_topic: topic of the URDF of another node; empty if this node publishes it.
         use_sim_time: whether to take the time from the topic /clock.
     """
     if not chosen(context, "rviz"):

@@ -35,7 +35,7 @@ def loaded_arm(arm: ElasticArm, parameters: Array) -> ElasticArm:
 
 
 class _LoadedDynamics(Dynamics):
-    """Dynamics whose functions are compiled at first use."""
+    """Dynamics with functions that are compiled at first use."""
 
     def __init__(self, robot: Robot, order: int) -> None:
         self.robot, self.order, self.backend, self._functions = robot, order, "numpy", {}
@@ -44,9 +44,9 @@ class _LoadedDynamics(Dynamics):
 class _LoadedArm(ElasticArm):
     """An arm with payloads of these parameters: a compiler takes seconds, which no new payload may cost.
 
-    Feedforward is compiled code of the arm without payloads, which takes them as an input, and its springs and motors
-    are those of that arm; all else is in arrays, at first use. For carried rotors, only their presence matters here:
-    their own dynamics, for simulation, are those without payloads.
+    Feedforward is compiled code of the arm without payloads, which takes them as an input. Springs and motors are
+    the same without payloads. All else is in arrays, at first use. For carried rotors, only their presence matters
+    here: their own dynamics, for simulation, ignore payloads.
     """
 
     def __init__(self, arm: ElasticArm, parameters: Array) -> None:

@@ -45,7 +45,7 @@ CONSTRAINTS = "constraints"
 GOAL_TIME = f"{CONSTRAINTS}.goal_time"
 _TOLERANCE = re.compile(rf"{CONSTRAINTS}\.(.+)\.(trajectory|goal)", re.DOTALL)
 
-# Unknown parameters that are compared with the known ones: more than anyone misspells.
+# Largest number of unknown parameters that are compared with known names: more than anyone misspells.
 _MOST_HINTS = 200
 
 
@@ -128,7 +128,7 @@ def _as_meant(value: object, definition: Setting) -> float | str | None:
 
 
 def unknown(node: Node, table: Table) -> dict[str, str]:
-    """Find parameters given at startup that the node does not have, such as misspelt ones; each with a hint."""
+    """Find parameters given at startup that the node does not have, such as misspelt names; each with a hint."""
     known = sorted([*table, ROBOT, URDF])
     names = [parameter.name for parameter in _start_values(node) if not node.has_parameter(parameter.name)]
     sections = dict.fromkeys(name.partition(".")[0] for name in names)
@@ -154,7 +154,7 @@ def objection(parameter: Parameter, node: Any, table: Table, *, loaded: str = ""
     if loaded and is_robots(name):
         return f"{name} is read-only while {loaded}"
     if name.startswith(_PROGRAMS) or (name == FILE and _is_program(parameter, node)):
-        return f"{name} is read-only where it names a xacro file, a program: set it when the node is started"
+        return f"{name} is read-only if it names a xacro file, a program: set it when the node is started"
     if name.startswith(SECTIONS):
         return ""
     if name == "use_sim_time" and active:
@@ -170,7 +170,7 @@ def objection(parameter: Parameter, node: Any, table: Table, *, loaded: str = ""
 
 
 def joint_constraints(node: Node, kind: str, joints: Sequence[str]) -> dict[str, float]:
-    """Tolerances of joints, rad or m, 0 for none, of a kind: trajectory or goal."""
+    """Tolerances of joints, rad or m, 0 if unlimited, of a kind: trajectory or goal."""
     values = section(node, CONSTRAINTS)
     return {joint: values.get(f"{joint}.{kind}", 0.0) for joint in joints}
 
@@ -277,7 +277,7 @@ DYNAMICS = dynamics_parameters("strict")
 
 PLANNING = COMMON
 
-# Standard deviations of sensors; and all arrays, with one entry, or one for each joint or motor.
+# Standard deviations of sensors; and all arrays, with an entry for all or each of the joints or motors.
 NOISE = ("position_noise", "velocity_noise", "effort_noise")
 ARRAYS = ("initial_position", "kp", "kd", *NOISE)
 

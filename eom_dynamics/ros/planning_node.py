@@ -94,7 +94,7 @@ class PlanningNode(RobotNode):
             self.reject(loaded)
 
     def _on_transition(self, event: TransitionEvent) -> None:
-        """Load the robot again once the dynamics node has been configured, which may have another one."""
+        """Load the robot again when the dynamics node was configured, since its robot may have changed."""
         if (event.start_state.label, event.goal_state.label) == ("configuring", "inactive"):
             self.supply.reload()
 

@@ -64,7 +64,7 @@ class Setpoints:
     Attributes:
         joint_names: order of the joints, empty for the robot's own.
         rows: (N, n) or (N, 6 k) of fields of the message.
-        times: (N,) since the first one, s; None for times by the rate.
+        times: (N,) since the first setpoint, s; None for times by the rate.
     """
 
     joint_names: list[str]
@@ -77,14 +77,14 @@ class Setpoints:
         return len(self.rows["position"])
 
     def fill(self, message: Any, index: int, stamp: int) -> None:
-        """Write a setpoint with a stamp, ns, into a message; its joint names remain."""
+        """Write setpoint `index` with `stamp`, ns, into a message; its joint names remain."""
         set_stamp(message.header.stamp, stamp)
         for field, values in self.rows.items():
             setattr(message, field, (wrench_messages if field in WRENCH_FIELDS else doubles)(values[index]))
 
 
 def read_setpoint_file(path: Path) -> Setpoints:
-    """Read a file of setpoints; PlayerError if it has none."""
+    """Read a file of setpoints; PlayerError if it is not valid."""
     try:
         with path.open("rb") as stream, np.lib.npyio.NpzFile(stream) as file:
             arrays = dict(file)
@@ -265,7 +265,7 @@ def run_player(
         print(f"{parser.prog}: interrupted", file=sys.stderr)
         return 130
     finally:
-        if player is not None:  # before shutdown, so that other nodes notice at once
+        if player is not None:  # before shutdown, so that other nodes notice the end
             executor = player.executor
             executor.remove_node(player)
             player.destroy_node()
@@ -283,7 +283,7 @@ def positive_number(text: str) -> float:
 def main(arguments: list[str] | None = None) -> int:
     """Play one file; return the exit code."""
     parser = argparse.ArgumentParser(prog="player", description="play setpoints to the node and record its answers")
-    parser.add_argument("setpoints", type=Path, help=".npz with q … qdddd, and t for other times than those of --rate")
+    parser.add_argument("setpoints", type=Path, help=".npz with q … qdddd, and t for times other than by --rate")
     parser.add_argument("recording", metavar="answers", type=Path, help=".npz to write")
     for name, default, what in (
         ("--rate", 1000.0, "setpoints per second"),

@@ -48,8 +48,8 @@ def file_of_robot(source: str) -> str:
 def urdf_to_show(source: str, joint_prefix: str = "") -> tuple[str, str]:
     """Return a URDF with the joints of a robot's file, or of a URDF's text, and the name of its root link.
 
-    It is the robot file itself, or the URDF that it names, with its meshes; otherwise, and with a prefix, one is
-    written for the robot, without meshes.
+    It is the robot file itself, or the URDF that it names, with its meshes; otherwise, and with a prefix, a URDF
+    without meshes is written for the robot.
 
     Raises:
         RobotDescriptionError: the file cannot be used, or has a helical joint, which URDF does not have.

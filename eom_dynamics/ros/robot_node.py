@@ -34,7 +34,7 @@ from .robot_sources import NOT_LOADED, LoadedRobot, RobotSupply
 DIAGNOSTIC_PERIOD, WARNING_PERIOD = 1.0, 1.0
 """Time between messages on /diagnostics, and least time between warnings of the same kind and reason, s."""
 
-_MOST_REASONS = 10  # a publisher may send new ones without end
+_MOST_REASONS = 10  # a publisher may send new reasons without end
 
 
 class RobotNode(Node):
@@ -76,14 +76,14 @@ class RobotNode(Node):
     def create_service(self, srv_type: Any, srv_name: str, callback: Callable[..., Any], **options: Any) -> Any:
         """Create a service; a request that it cannot read gets an empty response and a line in the log.
 
-        rclpy creates its own services by this method, too, and would leave such requests without a response.
+        rclpy creates its own services by this method and would not respond to such requests.
         """
 
         def answer(request: Any, response: Any) -> Any:
             try:
                 return callback(request, response)
             except Exception as error:
-                if self.context.ok():  # at shutdown the caller is gone
+                if self.context.ok():  # at shutdown there is no caller
                     self.get_logger().error(
                         f"request cannot be read: {printable(str(error))}", throttle_duration_sec=1.0
                     )
@@ -131,7 +131,7 @@ class RobotNode(Node):
         """Return the diagnostic status of the last ``seconds``."""
 
     def switch_off(self, reason: str, then: Callable[[], None]) -> None:
-        """End commands of the node, and call ``then``: at once, or later from the executor."""
+        """End commands of the node, and call ``then`` now or later from the executor."""
         then()
 
     def on_parameter(self, name: str, value: Any) -> None:
@@ -168,7 +168,7 @@ class RobotNode(Node):
             self.on_robot(loaded)
 
     def load_robot(self) -> LoadedRobot | None:
-        """Load the robot; None if there is none yet, or if a signal to end the process comes meanwhile."""
+        """Load the robot; None if it is not available yet, or after a signal to end the process."""
         with suppress(KeyboardInterrupt), self.stop.interrupting():
             return self.supply.load()
         return None
@@ -181,7 +181,7 @@ class RobotNode(Node):
         )
 
     def announce(self, loaded: LoadedRobot, robot: Robot, text: str) -> None:
-        """Log a robot that is used from now on, with warnings about it; ``text`` completes the line."""
+        """Log a new robot, with warnings about it; ``text`` completes the line."""
         self.failure = self.refused_robot = ""
         self.supply.log_warnings(loaded)
         self.get_logger().info(f"robot {printable(robot.name)} with {robot.n} joint{'s'[: robot.n != 1]}{text}")
@@ -247,7 +247,7 @@ class RobotNode(Node):
             self.supply.update()
 
 
-# Time for which a joint state is waited for, and between two looks, s.
+# Longest wait for a joint state, and time between two reads, s.
 _PATIENCE, _BETWEEN_READS = 1.0, 0.002
 
 
@@ -256,7 +256,7 @@ class MeasuredJoints:
 
     The middleware keeps messages until they are read. In a subscription of the node, each would be work of its
     executor, and a new subscription takes milliseconds to find its publishers. It keeps enough of all publishers
-    together for 2 kHz between ticks of goals: with less, an arm's states are lost among a gripper's faster ones.
+    together for 2 kHz between ticks of goals: with less, an arm's states are lost among faster states of a gripper.
     """
 
     def __init__(self, node: Node) -> None:
@@ -294,7 +294,7 @@ class MeasuredJoints:
         """Joint positions (n,), once all are present or after a timeout; called in a thread.
 
         Raises:
-            StateError: one is not measured.
+            StateError: a joint is not measured.
         """
         end = time.monotonic() + _PATIENCE
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sources of a node's robot. They are tried in this order; the first one given is used:
+"""Sources of a node's robot. They are tried in this order; the first source that is set is used:
 
 1. the node's parameters ``robot.*``,
 2. its parameter ``robot_file``, the path of a file of any format that is read,
@@ -7,7 +7,7 @@
 4. the parameters of the node named by its parameter ``robot_source_node``,
 5. the topic ``robot_description``, last because it often exists for other purposes.
 
-A source that is given but cannot be used is an error, and never gives way to the next one.
+A source that is given but cannot be used is an error, and never gives way to the next source.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ NOT_LOADED = "robot not loaded"
 class RawDescription:
     """Robot description of a source, not validated.
 
-    A xacro file, a program, is not expanded where anyone on the network could have named it.
+    A xacro file, a program, is not expanded if anyone on the network could have named it.
     """
 
     source: str  # prefix of error messages
@@ -214,7 +214,7 @@ class _RemoteParameters(_Source):
     The node's own section ``urdf`` and its own ``joint_prefix`` take precedence over the other node's.
     """
 
-    problem = "it has not been asked yet"
+    problem = "no request has been sent yet"
 
     def __init__(self, node: Node, name: str) -> None:
         super().__init__(node)
@@ -272,7 +272,7 @@ class _RemoteParameters(_Source):
         if robot:
             return RawDescription(self.label, additions, robot, **options)
         if file:
-            # A relative path is relative to the working folder of that node, where another robot may be.
+            # A relative path is relative to the working folder of that node, which may differ.
             anywhere = isinstance(file, str) and (file.startswith(PACKAGE) or file in packaged_robots())
             if not (anywhere or (isinstance(file, str) and Path(file).is_absolute())):
                 raise _NoRobotError(f"its {FILE} must be an absolute path or {PACKAGE}…, is {file!r:.60}")
@@ -293,7 +293,7 @@ class _RemoteParameters(_Source):
             ready = client.service_is_ready()
             answer = client.call(request, timeout_sec=ROBOT_TIMEOUT) if ready else None
         except Exception as error:  # the client has been destroyed
-            raise _NoRobotError(f"it cannot be asked: {error}") from None
+            raise _NoRobotError(f"request failed: {error}") from None
         if not ready:
             raise _NoRobotError("there is no such node, or it has no parameter services")
         if answer is None:
@@ -415,7 +415,7 @@ class RobotSupply:
         self._worker.submit(self._source.refresh, lambda _: then())
 
     def reload(self) -> None:
-        """Request or read the robot again, and deliver it if it differs from the last one."""
+        """Request or read the robot again, and deliver it if it differs from the last robot."""
         self._worker.submit(self._reloaded, self._found)
 
     def update(self) -> None:
@@ -450,7 +450,7 @@ class RobotSupply:
         return self.load() if self._is_new() else None
 
     def _reloaded(self) -> LoadedRobot | None:
-        """Load the robot anew; None if it is the same; runs in the thread."""
+        """Load the robot again; None if it is the same; runs in the thread."""
         last = self._last.evaluator if self._last is not None else None
         self._source.refresh()
         loaded = self.load()

@@ -2,7 +2,7 @@
 """Process of a node: command line, executor, signals, exit code; its scheduling and memory, transport of large answers.
 
 Under the normal policy, a thread that becomes ready may wait for the scheduler's next tick, up to 4 ms at 250 Hz, while
-a thread of lower priority computes. Under SCHED_FIFO it runs at once.
+a thread of lower priority computes. Under SCHED_FIFO it runs immediately.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ _SWITCH_INTERVAL = 1e-4
 
 
 def _reason(error: Exception) -> str:
-    """Why a node cannot start, in one line; of arguments and a parameter file without places in rcl."""
+    """Reason that a node cannot start, in one line; without places in the code of rcl."""
     text = " ".join(str(error).split())
     if isinstance(error, _rclpy.UnknownROSArgsError):
         return f"unknown arguments: {text.strip('[]')}; write -p before a parameter, -r before a remapping"
@@ -177,22 +177,22 @@ def run(program: Executable, make: Callable[[StopSignals], RobotNode], args: lis
     node.switch_off("the process ends", off.set)
     _spin(executor, node, lambda: stop.insists or off.is_set())
     end_workers(node, _LONGEST_JOB)
-    # Before the context ends, so that other nodes know at once.
+    # Before the context ends, so that other nodes notice the end.
     executor.remove_node(node)
     node.destroy_node()
     executor.shutdown()
     try_shutdown()
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError):  # nobody reads them any more
+        with suppress(OSError):  # nobody reads them
             stream.flush()
-    # Not by returning: where anything of the node is still in use, such as by a request under way or by a thread that
-    # computes, the destructors of rclpy and of the middleware could abort, crash or wait forever.
+    # Not by returning: while a request or a thread still uses the node, the destructors of rclpy and of the middleware
+    # could abort, crash or wait forever.
     os._exit(0)
 
 
 @contextmanager
 def discovering() -> Iterator[float]:
-    """Have this process and others discover each other from now on, before it has its node; the time.monotonic(), s."""
+    """Start discovery of other processes before the node exists; yields the time.monotonic(), s."""
     # The middleware does so while there is a node. Names with an underscore belong to hidden nodes.
     hidden = Node("_discovery", use_global_arguments=False, enable_rosout=False, start_parameter_services=False)
     try:
@@ -247,8 +247,8 @@ def schedule(priority: int) -> list[str]:
 def stream_in_real_time(priority: int) -> str:
     """Run the calling thread and the middleware's threads under SCHED_FIFO; return why not, or an empty text.
 
-    Other Python threads, such as those that load robots, keep normal scheduling; so do threads and processes started
-    later.
+    Other Python threads keep normal scheduling, such as threads that load robots, and so do later threads and
+    processes.
     """
     policy, parameter = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(priority)
     try:
@@ -331,7 +331,7 @@ def keep_memory(megabytes: int) -> None:
 
 
 def freeze_objects() -> None:
-    """Have garbage collections skip the present objects, 40 000 of imported modules, for which they take a while."""
+    """Exclude the present objects, 40 000 of imported modules, from garbage collections, to shorten them."""
     gc.collect()
     gc.freeze()
 
@@ -344,7 +344,7 @@ _FILES = ("DEFAULT_FASTRTPS_PROFILES.xml", "DEFAULT_FASTDDS_PROFILES.xml")
 
 
 def share_memory() -> None:
-    """Have Fast DDS send answers through 32 MiB of shared memory, unless the user has chosen a profile or a transport.
+    """Set 32 MiB of shared memory for Fast DDS, unless the user has chosen a profile or a transport.
 
     Its default of 512 KiB holds a fraction of an answer. The rest waits for a heartbeat, up to 3 s, as soon as several
     planners call, and now and then an answer is lost. It must be called before the first context is initialised; other

@@ -104,7 +104,7 @@ class CommandPhase(Enum):
 
 
 class CommandWatchdog:
-    """Command timeout, s, 0 for none; after a stop, commands are refused until they have paused."""
+    """Command timeout, s, 0 to disable it; after a stop, commands are refused until they have paused."""
 
     def __init__(self, timeout: float) -> None:
         self._timeout, self._last = timeout, 0.0
@@ -214,7 +214,7 @@ topics (relative to the namespace):
     lambda: SIMULATED_ROBOT,
 )
 
-# Time after which the last push ends, s.
+# Time until the last push ends, s.
 _PUSH = 0.1
 
 # Only the latest command matters.
@@ -264,7 +264,7 @@ class SimulatedRobotNode(RobotNode):
 
     @property
     def robot_wanted(self) -> bool:
-        """True if there is no robot yet; the first one stays."""
+        """True if there is no robot yet; the first robot stays."""
         return self._robot is None
 
     def on_robot(self, loaded: LoadedRobot) -> None:
@@ -368,11 +368,11 @@ class SimulatedRobotNode(RobotNode):
         try:
             self._move()
         except Exception:
-            if self.context.ok():  # at shutdown the publishers are gone
+            if self.context.ok():  # at shutdown there are no publishers
                 raise
 
     def _move(self) -> None:
-        """Take the steps that are due, and publish states at the publish rate."""
+        """Advance by the steps that are due, and publish states at the publish rate."""
         robot, now = self._robot, self._now()
         stamp = self.get_clock().now().nanoseconds
         if robot is None or now == 0.0:  # there is no /clock yet

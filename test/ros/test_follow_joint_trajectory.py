@@ -138,7 +138,7 @@ def test_a_goal_ends_with_the_joint_states_of_the_arm(at_home):
     at_home.publishes = False
     try:
         status, code, text = at_home.result(handle)
-        assert (status, code) == (ABORTED, CODES.INVALID_GOAL) and "has no states on /dynamics_" in text
+        assert (status, code) == (ABORTED, CODES.INVALID_GOAL) and "has no new states on /dynamics_" in text
         assert at_home.ask([1.0], [HOME])[0] == ABORTED
     finally:
         at_home.publishes = True

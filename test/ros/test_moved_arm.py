@@ -185,7 +185,7 @@ def test_without_joint_states_commands_count_as_where_the_arm_is_and_that_is_sai
         arm.aim(q)
         client.wait(lambda q=q: arm.is_near(q), "arrival")
         client.spin(0.3)
-    for text in ("the start is not compared with where the arm is", "the last command counts as where the arm is"):
+    for text in ("the start is not compared with the measured position", "the last command counts as the position"):
         assert client.process.log.count(text) == 1
 
 

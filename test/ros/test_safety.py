@@ -53,7 +53,7 @@ def test_a_robot_with_limits_in_degrees_is_refused_unless_it_is_accepted(start: 
     assert not client.transition("configure")
     message = client.next_diagnostics()[1]
     said = "robot not loaded: iiwa_joint_3: limits are upper 170 rad; if in degrees: 2.967; correct them, or set "
-    assert message.startswith(f"{said}robot.implausible: accept if they are meant"), message
+    assert message.startswith(f"{said}robot.implausible: accept if intended"), message
     assert client.set_parameter("robot.implausible", "accept") == ""
     assert client.transition("configure")
 
@@ -70,7 +70,7 @@ def test_a_urdf_with_masses_that_contradict_effort_limits_is_refused_unless_it_i
     assert not client.transition("configure")
     message = client.next_diagnostics()[1]
     assert message.startswith("robot not loaded: shoulder: holding the arm needs 33"), message
-    assert message.endswith("correct them, or set urdf.implausible: accept if they are meant")
+    assert message.endswith("correct them, or set urdf.implausible: accept if intended")
     assert client.set_parameter("urdf.implausible", "accept") == ""
     assert client.transition("configure")
 

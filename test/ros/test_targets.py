@@ -207,7 +207,7 @@ def test_a_pause_and_a_scaled_speed_say_that_they_are_for_trajectories(client: A
         answer = client.call(SetBool, "pause", SetBool.Request(data=True))
         if not answer.success:
             break
-    assert answer.message == "a stream of setpoints does not pause: have its publisher come to rest"
+    assert answer.message == "a stream of setpoints does not pause: stop its publisher at rest"
 
 
 def test_the_first_target_starts_from_the_measured_position(node: Any) -> None:
@@ -275,7 +275,7 @@ def test_the_messages_of_moveit_servo_are_followed_and_their_end_is_rest(client:
     assert after.get("targets refused") == before or "stamp" not in after["last refused target"]
     message.header.stamp.sec -= 1
     send.publish(message)
-    refused(client, "its stamp is 1 s before that of the last one")
+    refused(client, "its stamp is 1 s before the last stamp")
 
 
 def test_without_any_measurement_the_refusal_says_what_to_publish(start: Any) -> None:

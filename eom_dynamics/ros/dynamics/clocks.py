@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from ...control.settings import LARGEST_CORRECTION
 
-# Steady time without progress of the clock after which it stands still, ns: longer than readings of a simulation's
-# clock are apart.
+# Steady time without progress until the clock counts as stopped, ns: longer than between two readings of a
+# simulation's clock.
 _STANDSTILL = 500_000_000
 
 # Longest time between two readings that counts, ns: after a stall of the process the latest reading may still wait.
@@ -26,7 +26,7 @@ class WatchedClock:
         steady: reads the steady clock, ns.
         reading: last reading of the clock, ns.
         pauses: whether time stands still with the clock, as while a trajectory is played.
-        resets: how often the clock went back by more than a correction, as a simulation that begins anew.
+        resets: how often the clock went back by more than a correction, as at a reset of a simulation.
         stands_still: whether the clock stands still, runs at less than a hundredth of its rate, or cannot be read.
     """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Command topics; those without subscribers are skipped."""
+"""Command topics; topics without subscribers are skipped."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ...elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
 from ...elastic.motor_programs import MOTOR_NAMES
 from ..interfaces import FeedforwardCommand, stream_qos
 
-# A drive that has stalled must continue with the present command, not with past ones.
+# A drive that has stalled must continue with the present command, not with a past command.
 _DEPTH = 1
 
 
@@ -52,7 +52,7 @@ class CommandTopics:
         self.count_listeners()
 
     def forget(self) -> None:
-        """Forget the last command."""
+        """Clear the last command."""
         self.sent_of: SetpointLoop | None = None
         self.order: JointOrder | None = None
         self.frame_id = ""
@@ -88,7 +88,7 @@ class CommandTopics:
     def publish(self, header: Header, loop: SetpointLoop, status: Status = Status.FRESH) -> None:
         """Publish the command of a loop.
 
-        A fresh one has the joint order of the last message, others the order of the last command, if there is one.
+        A fresh command has the joint order of the last message, others the order of the last command, if any.
         """
         if status is Status.FRESH or self.order is None:
             self.sent_of, self.order, self.frame_id = loop, loop.order, header.frame_id

@@ -37,7 +37,7 @@ class ContactTopics:
         react: called with a contact when it begins, after the reaction of the loop.
 
     Attributes:
-        thresholds: of contact; None where the robot file has no spread of efforts.
+        thresholds: of contact; None if the robot file has no spread of efforts.
         problem: why no contact is found; empty for none.
         last: joint of the last contact, its effort and threshold; empty for none.
     """
@@ -63,7 +63,7 @@ class ContactTopics:
             self._contacts = node.create_publisher(Contact, "contact", 10)
 
     def objection(self, loop: SetpointLoop) -> str:
-        """Why no contact would be found where the node is to react to it, and what to write; empty for nothing."""
+        """Fault that prevents a reaction to contact, and the remedy; empty if none."""
         reaction = self._node.get_parameter("on_contact").value
         if reaction == "ignore":
             return ""
@@ -81,7 +81,7 @@ class ContactTopics:
         return ExternalEffortObserver(loop.arm, sensors=self._sensors, loop=loop.loop)
 
     def take(self, loop: SetpointLoop | None) -> None:
-        """Observe the measurements of a loop from now on."""
+        """Observe the measurements of a loop."""
         self._loop, self._observer, self.thresholds, self.problem = loop, None, None, ""
         self._blocks = None
         self._in_contact = False
@@ -131,7 +131,7 @@ class ContactTopics:
             self._react(f"contact at {self.last}")
 
     def forget(self) -> None:
-        """Forget external efforts before a change of the payload."""
+        """Clear external efforts before a change of the payload."""
         if self._blocks is not None:
             self._blocks.clear()
 

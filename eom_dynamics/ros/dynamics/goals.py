@@ -27,7 +27,7 @@ from ..parameter_tables import GOAL_TIME, joint_constraints
 
 _SECOND = 10**9
 
-# Longest time without states of a joint, s; then the robot counts as dead.
+# Longest time without joint states, s; then the robot counts as dead.
 _NO_STATES = 1.0
 
 
@@ -206,7 +206,7 @@ class ActionGoal(Goal):
         """Reason if joint states have ended, or are needed and missing; else empty."""
         for name in self.names:
             if self._action.unheard.get(name, 0.0) > _NO_STATES:
-                return f"{shown_name(name)} has no states on {self._action.topic} any more: is the robot running?"
+                return f"{shown_name(name)} has no new states on {self._action.topic}: is the robot running?"
         missing = [shown_name(name) for name in self.names if name not in joints]
         if missing and self._has_tolerances and self._now > self._since + _NO_STATES * _SECOND:
             need = f"tolerances need joint states on {self._action.topic}"

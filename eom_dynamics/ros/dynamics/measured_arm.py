@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measured position of an arm where motion begins; and its measured motion, for the cycles of the loop."""
+"""Measured start of motions, and measured motion for the cycles of the loop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..interfaces import nanoseconds, subscribe_joint_states
 from ..robot_node import MeasuredJoints, RobotNode
 from .clocks import WatchedClock
 
-# Joint motion up to which the start counts as the same, rad or m.
+# Largest joint motion between two equal starts, rad or m.
 _STILL = 1e-3
 
 
@@ -29,7 +29,7 @@ class MeasuredArm:
     """Positions on ``joint_states``, read when something begins, so that they cost a stream nothing; and each sample of
     ``joint_states`` and ``motor_states``, in the units of the drives, while cycles of the loop need them.
 
-    Samples that are not finite, do not go on in time or jump are left out and reported; the loop then has those before.
+    Samples that are not finite, do not advance in time or jump are rejected and reported; earlier samples stay.
 
     Attributes:
         on_sample: called after each sample that the loop has taken.
@@ -49,7 +49,7 @@ class MeasuredArm:
         self.on_sample: list[Callable[[], None]] = []
 
     def take(self, loop: SetpointLoop | None) -> None:
-        """Measure the arm of a loop from now on, for a new stream."""
+        """Measure the arm of a loop, for a new stream."""
         self._loop, self._unchecked = loop, False
         if loop is not None:
             self._names = loop.arm.robot.joint_names
@@ -59,13 +59,13 @@ class MeasuredArm:
         """Read no more."""
         self._joints.close()
 
-    # --- Where the arm is -----------------------------------------------------------------
+    # --- Position of the arm --------------------------------------------------------------
 
     def _present(self) -> tuple[Array, int]:
         return self._joints.present(self._names)
 
     def read(self) -> Array:
-        """Positions (n,), rad or m; StateError until all are known, and where one is old."""
+        """Positions (n,), rad or m; StateError until all are known and recent."""
         return self._present()[0]
 
     @property
@@ -86,12 +86,12 @@ class MeasuredArm:
         return self._joints.topic
 
     def hold(self, loop: SetpointLoop) -> None:
-        """Have a loop hold the arm there, so that its first reference is checked; log once where it cannot be."""
+        """Hold the measured position in a loop, for the check of its first reference; log once if it is unknown."""
         try:
             q = self.read()
         except StateError as error:
             if not (self._unchecked or loop.record.valid):
-                text = "the start is not compared with where the arm is"
+                text = "the start is not compared with the measured position"
                 self._node.get_logger().warning(f"{text}: {printable(str(error))}")
             self._unchecked = True
             return
@@ -99,7 +99,7 @@ class MeasuredArm:
             loop.loop.restart(q)
 
     def locate(self, loop: SetpointLoop, now: int | None = None, *, ends: bool = False) -> bool:
-        """Have what begins at a time of the loop, ns, begin where the arm is; as :meth:`.ControlLoop.locate`.
+        """Set the start of a motion at `now`, ns, to the measured position; see :meth:`.ControlLoop.locate`.
 
         Positions count that came at least 0.1 s after the last change of the command. Without any, this is logged once.
         """
@@ -114,7 +114,7 @@ class MeasuredArm:
         return strays
 
     def distance(self, loop: SetpointLoop) -> str:
-        """How far the arm is measured from where a loop has commanded it, beyond tolerance; empty if it is not."""
+        """Distance of the measured from the commanded position, as a clause; empty within tolerance."""
         q = self._at_rest(loop, self._clock.now())
         most = max(loop.loop.settings["start_tolerance"], ELSEWHERE)
         return "" if q is None or np.abs(q - loop.state[0]).max() <= most else away(loop, loop.state[0], q)
@@ -131,7 +131,7 @@ class MeasuredArm:
             q, age = self._present()
         except StateError as error:
             if logs and not self._unmeasured:
-                text = "the last command counts as where the arm is, also after a pause"
+                text = "the last command counts as the position of the arm, also after a pause"
                 self._node.get_logger().warning(f"{text}: {printable(str(error))}")
             self._unmeasured = self._unmeasured or logs
             return None
@@ -140,7 +140,7 @@ class MeasuredArm:
     # --- Samples for cycles ---------------------------------------------------------------
 
     def need(self, user: str, *, links: bool, motors: bool) -> None:
-        """Set the measurements that a user of the loop needs from now on."""
+        """Set the measurements that a user of the loop needs."""
         self._needs[user] = links, motors
         self._subscribe()
 
@@ -183,7 +183,7 @@ class MeasuredArm:
 
 
 def away(loop: SetpointLoop, commanded: Array, q: Array) -> str:
-    """How far an arm at q (n,) is from where it is commanded (n,), as a clause."""
+    """Distance of an arm at q (n,) from its commanded position (n,), as a clause."""
     joint = int(np.argmax(np.abs(q - commanded)))
     robot = loop.arm.robot
     kind = unit("position", robot.independent_joints[joint].type)

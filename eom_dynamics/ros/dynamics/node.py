@@ -45,7 +45,7 @@ _Callback = Callable[[Any, LifecycleState], TransitionCallbackReturn]
 
 
 def reported(callback: _Callback) -> _Callback:
-    """Decorate a transition callback: log it, or its exception, which diagnostics report, too, and return ERROR.
+    """Decorate a transition callback: log it; an exception is logged, reported in diagnostics, and becomes ERROR.
 
     After ERROR, rclpy calls ``on_error``; of an exception it says nothing.
     """
@@ -69,7 +69,7 @@ def reported(callback: _Callback) -> _Callback:
 
 
 def _waits_for(rivals: str) -> str:
-    """Why a node is not activated, and the remedy."""
+    """Reason against activation, and the remedy."""
     return f"not activated: {rivals}; end that node, remap the topics of one, or set allow_other_publishers"
 
 
@@ -78,10 +78,10 @@ _FIRST_INTERNAL = 10
 
 
 class TransitionRequests:
-    """Transition requests of a node; impossible ones are refused, as rclpy would end the process.
+    """Transition requests of a node; impossible requests are refused, as rclpy would end the process.
 
-    Two requests are answered later, and others go on: before a transition that leaves the active state the node is
-    switched off, and before ``configure`` another node is asked for the robot, which may have changed.
+    Two requests are answered later: a transition from the active state first switches the node off, and ``configure``
+    first requests the robot of another node, which may have changed.
     """
 
     def __init__(self, node: DynamicsNode) -> None:
@@ -124,7 +124,7 @@ class TransitionRequests:
             return response
 
     def _refuse(self, name: str, error: str = "") -> None:
-        """Log a refused transition with the possible ones, also in diagnostics."""
+        """Log and report a refused transition, with the possible transitions."""
         # Others end a transition.
         possible = [x[1] for x in self._node._state_machine.available_transitions if x[0] < _FIRST_INTERNAL]
         text = f"{printable(name)}: state {self._node.state}, possible transitions: {', '.join(possible) or 'none'}"
@@ -188,7 +188,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     @property
     def robot_wanted(self) -> bool:
-        """True if an arriving robot is to be loaded: during autostart, or to replace the current one."""
+        """True if an arriving robot is loaded: during autostart, or to replace the current robot."""
         return self._starting_up or self._stream.loop is not None
 
     def start_up(self) -> None:
@@ -239,7 +239,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._stream.on_parameter(name, value)
 
     def switch_off(self, reason: str, then: Callable[[], None]) -> None:
-        """Bring the arm to rest, send the last command, and call ``then``: at once, or later from the executor."""
+        """Stop the arm, send the last command, and call ``then`` now or later from the executor."""
         if self.active:
             self._trajectories.stop(reason)
             self._stream.switch_off(reason, then)
@@ -247,12 +247,12 @@ class DynamicsNode(LifecycleNode, RobotNode):
             then()
 
     def _protected(self, loaded: LoadedRobot) -> LoadedRobot:
-        """The robot, refused where contact to react to would not be found, and in strict nodes if it is implausible."""
+        """The robot; refused if reactions to contact are impossible, and in strict nodes if it is implausible."""
         reason, refused = self._stream.contact.objection(loaded.loop) if loaded.loop else "", "parameter refused"
         if loaded.doubts and not reason and self.get_parameter("safety").value == "strict":
             refused = loaded.refused
             section = ROBOT if loaded.description.robot else URDF
-            reason = f"{'; '.join(loaded.doubts)}; correct them, or set {section}.implausible: accept if they are meant"
+            reason = f"{'; '.join(loaded.doubts)}; correct them, or set {section}.implausible: accept if intended"
         return replace(loaded, loop=None, error=reason, refused=refused) if reason else loaded
 
     def _bring_up(self) -> None:
@@ -289,7 +289,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
     def _loop_in_use(
         self, use: str, *, usable: bool = True, error: type[EomDynamicsError] = StateError
     ) -> SetpointLoop:
-        """Return the loop; raises an error, which ends with a text on its use, without one or where it is unusable."""
+        """Return the loop; raises an error with a text on its use if it is missing or unusable."""
         if self._stream.loop is None or not usable:
             state = "about to be switched off" if self.active and self._stream.closed else self.state
             raise error(f"the node is {state}; {use}")
@@ -386,7 +386,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         return bool(self.get_parameter("allow_other_publishers").value)
 
     def _watch(self) -> None:
-        """Give way to a node that was activated before, and activate a waiting node once no other one is there."""
+        """Yield to a node that was activated before, and activate a waiting node once no rival is left."""
         before, self._rivals = self._rivals, ""
         if self._others_allowed():
             if self._waits and self.state == "inactive":
@@ -404,7 +404,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
                 self.trigger_activate()
 
     def _give_way(self) -> None:
-        """Bring the arm to rest, and deactivate the node, as another one was activated before."""
+        """Stop the arm and deactivate the node, as a rival was activated before."""
         self.failed_transition = f"gives way to the node that was activated before: {self._rivals}"
         self.get_logger().error(self.failed_transition)
 
@@ -415,7 +415,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self.switch_off("another node commands the motors", end)
 
     def _end(self, reason: str) -> None:
-        """Answer no more setpoints, and end a trajectory that is played."""
+        """End the stream and the trajectories."""
         self.active = self._waits = False
         self._stream.end()
         self._trajectories.stop(reason)
@@ -455,7 +455,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
             values["drive side"] = sides_text(self.arm.motor_names, self.arm.drive_sides)
         measured = self._stream.measured.report() | self._stream.modes.report()
         modes, contact, mode = self._stream.modes, self._stream.contact, measured.get("mode", MODES[0])
-        statuses = (  # the first one that holds
+        statuses = (  # the first status with a true condition counts
             (self.active and modes.blinded, Level.ERROR, modes.blinded),
             (self.failed_transition, Level.ERROR, f"{self.state}: {self.failed_transition}"),
             (self._rivals, Level.ERROR, f"two nodes command the same motors: {self._rivals}"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other nodes that command the same motors: which of two nodes is active, and what the other one waits for."""
+"""Other nodes that command the same motors: the choice of the active node, and the wait of the rest."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from ...spelling import listed
 from ...terminal import printable
 
 # Time from the start of discovery until other processes on this machine, and this one, know of each other, s: nearly
-# always. Thereafter, they learn of topics within the other one.
+# always. Thereafter, they learn of topics within the second time.
 _DISCOVERY, _ANNOUNCEMENT = 0.5, 0.1
 
 # Time that a publisher has to report diagnostics of a dynamics node, s: two of their periods.
 _PATIENCE = 2.0
 
-# Age of diagnostics from which on a node counts as dead or hung, and from which on they are forgotten, s.
+# Age of diagnostics of a node that counts as dead or hung, and age at which they are deleted, s.
 _SILENCE, _FORGOTTEN = 5.0, 60.0
 
-# Between own diagnostics while a publisher is new, and time for which it is new, s.
+# Period of own diagnostics while a publisher is new, and time during which it counts as new, s.
 _BETWEEN_REPORTS, _NEW = 0.1, 5.0
 
 # Received diagnostics that are kept until they are read.
 _DEPTH = 100
 
-_UNKNOWN = "a node of unknown name"  # before the middleware knows the name, or that of another middleware
+_UNKNOWN = "a node of unknown name"  # the middleware does not know the name yet, or another middleware publishes
 
 
 class Rival(NamedTuple):
     """Another dynamics node, by its diagnostics."""
 
     name: str
-    topics: frozenset[str]  # on which it publishes commands
+    topics: frozenset[str]  # topics of its commands
     state: str  # of its life cycle
-    key: tuple[int, str]  # time of its activation, ns, and identity; the smaller one has precedence
+    key: tuple[int, str]  # time of its activation, ns, and identity; the smaller key has precedence
     heard: int  # ns
 
     @property
@@ -137,14 +137,14 @@ class Rivals:
         return ""
 
     def await_end(self) -> str:
-        """Nodes for whose end this one waits, as a clause; empty once it may be activated."""
+        """Nodes that must end before this node is activated, as a clause; empty if it may be activated."""
         found = self._look()
         self._led_by |= {x.key[1] for x in found.active}
         waits_for = [x for x in found.rivals if x.key[1] in self._led_by or x.state == "activating"]
         return found.text(waits_for, found.unheard)
 
     def contest(self) -> tuple[str, bool]:
-        """Nodes that command the motors beside this active one, as a clause, and whether one of them has precedence."""
+        """Other active nodes on the same motors, as a clause, and whether one of them has precedence."""
         found = self._look()
         earlier = [x for x in found.active if x.key < self.key]
         self._led_by = {x.key[1] for x in earlier}
@@ -153,7 +153,7 @@ class Rivals:
     # --- Publishers -----------------------------------------------------------------------
 
     def _look(self) -> Situation:
-        """Other publishers at present; the diagnostics of this node are reported to new ones."""
+        """Other publishers at present; the diagnostics of this node are reported to new publishers."""
         names = {topic: self._publishers(topic) for topic in self._topics}
         found = Situation({}, set(), set(), [])
         count = sum(x.total() for x in names.values())

@@ -14,7 +14,7 @@ from ..diagnostics import Level, StatusReport
 from ..robot_node import RobotNode
 
 STATUS_NAME = "feedforward"
-"""Name of the diagnostic status, after that of the node."""
+"""Name of the diagnostic status, after the node's name."""
 
 WAITING = "waiting for setpoints"
 """Message of the status while nothing comes."""
@@ -22,7 +22,7 @@ WAITING = "waiting for setpoints"
 # Bounds the memory of a long period; ten seconds at 1 kHz.
 _KEPT_TIMES = 10_000
 
-# Fraction of time spent on setpoints above which they queue up.
+# Largest fraction of time spent on setpoints before they queue up.
 _BUSY = 0.8
 
 
@@ -66,7 +66,7 @@ class StreamStatistics:
         self.received += 1
         self.expired += 1
         at_most = f"must be at most {lifespan * 1e-9:g} s"
-        at_most += ": clocks differ, or a process is held up on a busy machine"
+        at_most += ": clocks differ, or a process waits on a busy machine"
         what = f"{age * 1e-9:.3g} s old" if age > 0 else f"stamped {age * -1e-9:.3g} s ahead of the node's clock"
         self._node.warn("setpoint dropped", f"it is {what}, {at_most}")
 
@@ -78,7 +78,7 @@ class StreamStatistics:
             self._node.warn("setpoint in doubt", printable(loop.suspicion()))
 
     def exceed(self, loop: SetpointLoop) -> None:
-        """Count and log the last command, if it exceeds limits: the worst one, all only where they are logged."""
+        """Count the last command if it exceeds limits, and log its worst violation, or all of them."""
         if not (found := loop.violations(1)):
             return
         (worst,) = found

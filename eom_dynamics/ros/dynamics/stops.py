@@ -31,11 +31,11 @@ class StreamPhase(Enum):
 
 
 class Stops:
-    """Cycles of the response of the loop to a loss, and of stops that are asked for; called by the node's executor.
+    """Cycles of the response of the loop to a loss, and of requested stops; called by the node's executor.
 
     Attributes:
         loop: loop of the stream, or the stopped loop; None while the node is not active.
-        cause: why the arm is brought to rest, or held; empty while setpoints are answered.
+        cause: reason of the stop or hold; empty while setpoints are answered.
         done: called at the end of a stop that ends the stream.
     """
 
@@ -52,7 +52,7 @@ class Stops:
         self.loop: SetpointLoop | None = None
         self.cause = ""
         self.done: Callable[[], None] | None = None
-        # Whether the loop responds, and the time of its last cycle.
+        # True if the loop responds; and the time of its last cycle.
         self._responds, self._responded = False, -1
         period = 1.0 / node.get_parameter("stream_rate").value
         self._timer = node.punctual.create(node, period, self._tick, steady=True)
@@ -89,7 +89,7 @@ class Stops:
         self.publish(loop, code)
 
     def break_off(self, cause: str) -> None:
-        """Bring the arm to rest from the last command of a motion that has ended amid its path."""
+        """Stop the arm from the last command of a motion that has ended on its path."""
         last = self._commands.sent_of
         if self.loop is not None and last is not None and _moves(last):
             self.come_to_rest(last, f"trajectory stopped: {cause}")
@@ -114,12 +114,12 @@ class Stops:
         return self._responds
 
     def come_to_rest(self, loop: SetpointLoop, cause: str, done: Callable[[], None] | None = None) -> None:
-        """Bring the arm of a loop to rest under any policy.
+        """Stop the arm of a loop under any policy.
 
         A response under way goes on.
 
         Args:
-            done: called at the end, at once or by a timer; it ends the stream.
+            done: called at the end, now or by a timer; it ends the stream.
         """
         if not self._responds or self._overtaken:
             self._responds, self.done = False, None
@@ -143,12 +143,12 @@ class Stops:
 
     @property
     def at_rest(self) -> bool:
-        """True if the response has come to its end, at once where no stop is possible."""
+        """True if the response has ended, or no stop is possible."""
         return self.phase is not StreamPhase.STOPPING
 
     @property
     def _overtaken(self) -> bool:
-        """True if a motion or a mode has begun in the place of the response, of which nothing has been sent yet."""
+        """True if a motion or a mode has replaced the response, and nothing of it has been sent yet."""
         record = self.loop.record if self.loop else LoopRecord()
         return not (record.held or record.lost)
 
@@ -157,7 +157,7 @@ class Stops:
         if loop is None or not self._responds:
             self._timer.cancel()
             return
-        if self._overtaken:  # by a motion that waits where the node's clock stands still
+        if self._overtaken:  # by a motion that waits for a stopped clock
             self._responds, done = False, self.done
             if done:
                 self.come_to_rest(loop, self.cause, done)
@@ -223,7 +223,7 @@ class Modes:
         self._timer = node.punctual.create(node, _LOOK, self._look)
 
     def take(self, loop: SetpointLoop | None) -> None:
-        """Lead the arm of a loop from now on, with the stiffness of the parameters."""
+        """Set the mode and the stiffness of the parameters in a loop."""
         self._loop = loop
         if loop is not None:
             self.change(self._mode)
@@ -279,7 +279,7 @@ class Modes:
 
     @property
     def blinded(self) -> str:
-        """Why the mode has ended, or has not begun; else empty."""
+        """Reason that the mode has ended or not started; else empty."""
         if self._loop is None or self._mode == MODES[0] or not self._loop.record.blinded:
             return ""
         missing = self._measured.missing or "motors are measured again, or have jumped"
@@ -288,14 +288,14 @@ class Modes:
 
     @property
     def beyond(self) -> str:
-        """Which joint was led beyond its limits, as a clause; else empty."""
+        """Joint that was guided beyond its limits, as a clause; else empty."""
         joint = self._loop.record.beyond_limit if self._loop is not None else 0
         if self._loop is None or not joint:
             return ""
         robot = self._loop.arm.robot
         name, of = robot.joint_names[joint - 1], robot.independent_joints[joint - 1]
         ends = f"{of.limits.lower:.4g} to {of.limits.upper:.4g} {unit('position', of.type)}"
-        return f"{printable(name)} is led beyond its limits, {ends}"
+        return f"{printable(name)} is guided beyond its limits, {ends}"
 
     @property
     def too_fast(self) -> str:

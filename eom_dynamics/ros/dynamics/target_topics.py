@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Topics of joint targets, at any rate, to which the control loop leads."""
+"""Topics of joint targets at any rate, and the cycles of the motion to them."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _DEPTH = 10
 # Time that targets wait for joint_states, and between two looks, s.
 _PATIENCE, _BETWEEN_LOOKS = 1.0, 0.02
 
-# Time between looks whether references have ended amid a change of the payload, s.
+# Time between checks for the end of references during a change of the payload, s.
 _LOOK = 0.1
 
 _TOPICS = {"target": JointState, "target_trajectory": JointTrajectory}
 
 
 NOT_REACHED = "commanded, not reached"
-"""Beginning of the report on a target where the arm is not measured."""
+"""Beginning of the report on a target that the measured arm has not reached."""
 
 
 class PreparingError(StateError):
@@ -54,17 +54,17 @@ class PreparingError(StateError):
 class TargetTopics:
     """Subscribers of the topics; all methods are called by the node's executor.
 
-    Limits of the motion are prepared in a thread for the first target; and where nothing is commanded yet, the arm is
-    at the positions of ``joint_states``. Until then, targets wait.
+    Targets wait until a thread has prepared the limits of the motion, and before the first command also for
+    ``joint_states``.
 
     Args:
         measured: positions of the joints.
-        stops: bring the arm to rest where limits have ended the motion.
+        stops: stop the arm after limits have ended the motion.
         loop: returns the loop of the active node; StateError unless it is active.
         publish: publishes the command of a cycle of the loop, with stamp, ns, frame, and the cycle's code;
             returns whether it was not refused.
-        hold: runs a cycle at a time, ns, and publishes its command where the payload changes at rest; returns whether
-            it does.
+        hold: runs a cycle at `now`, ns, and publishes its command while the payload changes at rest; returns whether
+            it changes.
 
     Attributes:
         refused: number of targets refused since startup.
@@ -106,7 +106,7 @@ class TargetTopics:
         return loop is not None and loop is self._limited and loop.record.aiming
 
     def receive(self, message: Any) -> None:
-        """Aim at a target, or follow a chunk; refuse an invalid one, after which the last one stays."""
+        """Set a target or a chunk; after an invalid message, the last target stays."""
         try:
             self._require_recent(message)
         except EomDynamicsError as error:
@@ -134,14 +134,14 @@ class TargetTopics:
             self._receive(message)
 
     def _look(self) -> None:
-        """Go on with what waits once joint_states tell all positions, or refuse it after a while."""
+        """Process waiting targets once joint_states have all positions, or refuse them after a while."""
         self._looks += 1
         if (known := self._measured.position is not None) or self._looks * _BETWEEN_LOOKS >= _PATIENCE:
             self._looking.cancel()
             self._receive_waiting() if known else self._give_up()
 
     def _give_up(self) -> None:
-        """Refuse what still waits for joint_states."""
+        """Refuse the targets that wait for joint_states."""
         try:
             nothing = not self._loop().record.valid
         except EomDynamicsError:
@@ -160,11 +160,11 @@ class TargetTopics:
         joints, limits = loop.arm.robot.joint_names, self._limits_of(loop)
         stamp = nanoseconds(message.header.stamp)
         self._clock.now()
-        if self._resets != self._clock.resets:  # stamps begin anew, too
+        if self._resets != self._clock.resets:  # stamps are reset with the clock
             self._resets = self._clock.resets
             self._stamps.clear()
         if stamp and stamp < (last := self._stamps.get(kind, 0)):
-            raise StateError(f"its stamp is {(last - stamp) * 1e-9:.3g} s before that of the last one")
+            raise StateError(f"its stamp is {(last - stamp) * 1e-9:.3g} s before the last stamp")
         self._start_measured(loop)
         now, times, origin = self._clock.now(), None, 0
         if kind is JointTrajectory:
@@ -197,7 +197,7 @@ class TargetTopics:
             raise StateError(f"its stamp is {when}, must be at most {lifespan:g} s")
 
     def go_on(self, period: float = 0.0) -> None:
-        """Run cycles of the motion that leads, or of a payload that changes at rest, or looks of another period, s."""
+        """Run cycles of a target or of a payload that changes at rest, or checks of another `period`, s."""
         nanoseconds = round((period or self._period) * 1e9)
         # A reset with each target would put the next cycle off.
         if self._timer.is_canceled() or self._timer.timer_period_ns != nanoseconds:
@@ -205,7 +205,7 @@ class TargetTopics:
             self._timer.reset()
 
     def _start_measured(self, loop: SetpointLoop) -> None:
-        """Hold the measured position where nothing is commanded yet; PreparingError until it is known."""
+        """Hold the measured position before the first command; PreparingError until it is known."""
         if loop.record.valid:
             return
         try:
@@ -217,7 +217,7 @@ class TargetTopics:
             raise PreparingError(str(error)) from None
 
     def prepare(self, loop: SetpointLoop) -> None:
-        """Set limits of the motion before the first target, once they are known; log where the arm has none."""
+        """Set limits of the motion before the first target, once they are known; log missing limits."""
         self._prepared = loop
         try:
             self._limit(loop, self._limits_of(loop))
@@ -233,7 +233,7 @@ class TargetTopics:
             self._limited = loop
 
     def _limits_of(self, loop: SetpointLoop) -> MotionLimits:
-        """Limits of the arm; PreparingError while they are prepared, StateError where it has none."""
+        """Limits of the arm; PreparingError while they are prepared, StateError if they are missing."""
         if self._arm is not loop.arm:
             self._arm, self._limits = loop.arm, None
             self._worker.submit(partial(motion_limits, loop.arm), partial(self.keep, loop.arm))
@@ -244,7 +244,7 @@ class TargetTopics:
         return self._limits
 
     def keep(self, arm: ElasticArm, limits: MotionLimits | Exception) -> None:
-        """Use limits, or say why an arm has none, for targets from now on."""
+        """Set the limits of an arm, or the error of their preparation, for targets."""
         if arm is self._arm:
             self._limits, self._limited = limits, None
             if isinstance(limits, MotionLimits):
@@ -305,7 +305,7 @@ def _read_target(message: JointState, joints: tuple[str, ...]) -> tuple[Array, A
     if len(set(names)) < len(names) or len(message.position) != len(names):
         raise StateError("it must have one position for each name, and each name once; without names, for each joint")
     if len(message.velocity) not in (0, len(names)):
-        raise StateError("it must have one velocity for each name, or none")
+        raise StateError("velocity must be empty or have one value for each name")
     for name, velocity in zip(names, message.velocity, strict=False):
         if name in joints:
             velocities[joints.index(name)] = velocity

@@ -27,14 +27,14 @@ from .goals import Goal, Phase
 from .measured_arm import MeasuredArm
 from .stops import Stops
 
-# Time that a motion loses in late cycles, s, from which on that is reported.
+# Time lost in late cycles that is reported, s.
 _LATE = 0.1
 
 # Motions without a path to pause on, and how each comes to rest.
 _OFF_PATH = {
     OffPath["nothing"]: ("", ""),
     OffPath["target"]: ("a motion to a target", "send another target, or an empty trajectory to stop"),
-    OffPath["references"]: ("a stream of setpoints", "have its publisher come to rest"),
+    OffPath["references"]: ("a stream of setpoints", "stop its publisher at rest"),
 }
 
 
@@ -50,7 +50,7 @@ class TrajectoryPace:
         node.create_service(SetBool, "~/pause", self._answer)
 
     def _subscribe_as_controller(self) -> None:
-        """Take the topic of ``joint_trajectory_controller``, if ``control_msgs`` has its message."""
+        """Subscribe to the topic of ``joint_trajectory_controller``, if ``control_msgs`` has its message."""
         try:
             from control_msgs.msg import SpeedScalingFactor
         except ImportError:
@@ -66,7 +66,7 @@ class TrajectoryPace:
 
     @property
     def held_by(self) -> str:
-        """Why motions are refused until the pause ends; empty for nothing."""
+        """Reason to refuse motions until the pause ends; else empty."""
         return self._pause_cause if self._host is not None and self._host.record.paused else ""
 
     def scale(self, factor: float) -> None:
@@ -114,7 +114,7 @@ class TrajectoryPace:
 
     @property
     def standstill(self) -> str:
-        """Why trajectories stand still, and what to do; empty for nothing."""
+        """Reason of a standstill of trajectories, and the remedy; else empty."""
         if self._host is not None and self._host.record.paused:
             return f"paused{self._pause_cause and ' by '}{self._pause_cause}: {SHARED_MESSAGES['resume']}"
         if not self._scaling:
@@ -130,7 +130,7 @@ class TrajectoryPace:
     def lateness(self) -> str:
         """Time that the last motion lost in late cycles, and the cause; empty if small."""
         lost = self._host.record.lost_time if self._host is not None else 0.0
-        return f"{lost:.3g} s lost in late cycles: the process was held up, or the clock has jumped" * (lost > _LATE)
+        return f"{lost:.3g} s lost in late cycles: the process was delayed, or the clock has jumped" * (lost > _LATE)
 
     @property
     def values(self) -> dict[str, str]:
@@ -166,7 +166,7 @@ class TrajectoryPlayer:
 
     Args:
         clock, measured: clock of the loop; measured arm, for starts.
-        stops: bring the arm to rest where one ends in motion.
+        stops: stop the arm if a trajectory ends in motion.
         publish: publishes the command of a cycle of the loop, with stamp, ns, frame, and the cycle's code;
             returns whether it was not refused.
 
@@ -192,7 +192,7 @@ class TrajectoryPlayer:
         # On the clock, ns: time 0 of the last accepted motion; an instant of the periodic commands; the last
         # one, and the latest time. And the clock less the time of the loop.
         self._begin = self._origin = self._last = self._latest = self._ahead = 0
-        # Numbers of trajectories begun by the loop before the last plan, and finished before the active one.
+        # Numbers of trajectories started before the last plan, and finished before the active motion.
         self._begun = self._finished = self.skipped = 0
         self.pace = TrajectoryPace(node, clock, measured)
         # On the node's clock, so that the motion pauses with /clock.
@@ -215,7 +215,7 @@ class TrajectoryPlayer:
         return self._accepted
 
     def take(self, host: SetpointLoop) -> None:
-        """Play by a loop from now on."""
+        """Play by a loop."""
         self._host = host
         self._played, self._accepted, self._clock.pauses = None, None, False
         self.pace.take(host)
@@ -232,7 +232,7 @@ class TrajectoryPlayer:
         Args:
             motion: motion of the joints in the robot's order; its time 0 is at the stamp of the header, or now.
             goal: goal, which gets its statuses.
-            held: joints (n,) that stay where they are commanded at its start.
+            held: joints (n,) that stay at their commanded position at its start.
 
         Raises:
             EomDynamicsError: the motion is refused, and earlier motions continue.
@@ -266,11 +266,11 @@ class TrajectoryPlayer:
             self._end(TrajectoryStatus.STOPPED, reason)
 
     def drop(self, reason: str) -> None:
-        """End the waiting motion; what leads goes on."""
+        """End the waiting motion; the active motion continues."""
         self.stop(reason, "drop")
 
     def _plan(self, host: SetpointLoop, now: int, begin: int) -> Refusal | None:
-        """Let the loop plan the new or waiting motion from the arm's state; reason for a refusal, or None."""
+        """Plan the new or waiting motion from the arm's state; reason for a refusal, or None."""
         at, sag = now - self._ahead, 0.0
         if not self.playing and now >= begin:
             self._measured.locate(host, at)
@@ -279,7 +279,7 @@ class TrajectoryPlayer:
         return host.plan(at, self._period / _SECOND, sag)
 
     def _take_over(self, goal: Goal, host: SetpointLoop, now: int) -> None:
-        """Note the begin of the last accepted motion, ns on the clock, if it has begun."""
+        """Record the start of the last accepted motion at `now`, ns on the clock, if it has started."""
         record = host.record
         if record.begun == self._begun:
             return
@@ -298,7 +298,7 @@ class TrajectoryPlayer:
             goal.tell(status, reason)
 
     def _now(self) -> int:
-        """Time of the clock, ns; what waits keeps to it, and motions end where it goes back."""
+        """Time of the clock, ns; a waiting motion follows it, and motions end if it goes back."""
         ahead = self._clock.ahead()
         now, back, shift = self._clock.reading, self._latest - self._clock.reading, self._ahead - ahead
         self._ahead, self._latest = ahead, now
@@ -325,7 +325,7 @@ class TrajectoryPlayer:
             self._command(self._host, self._now())
 
     def _command(self, host: SetpointLoop, now: int) -> None:
-        """Send the command that is due at a time of the clock, ns, if one is, and begin what waits for that time."""
+        """Send the command that is due at `now`, ns on the clock, and start a waiting motion that is due."""
         at = self._instant(host, now)
         if self._accepted is not None and self.waiting and at >= self._begin:
             self._start(self._accepted, host, at)
@@ -346,12 +346,12 @@ class TrajectoryPlayer:
         self._find_end(host)
 
     def _instant(self, host: SetpointLoop, now: int) -> int:
-        """Time of the last command that is due, ns: they are a period apart, from the begin of the motion on."""
+        """Time of the last command that is due, ns: they are a period apart, from the start of the motion."""
         at = now - (now - (self._begin if self._played is None else self._origin)) % self._period
         return now if self._played is None and at - self._ahead < host.record.latest else at
 
     def _start(self, goal: Goal, host: SetpointLoop, now: int) -> None:
-        """Begin the waiting motion; after a refusal, an active one ends, too, since it was reported as replaced."""
+        """Start the waiting motion; a refusal also ends the active motion, which was reported as replaced."""
         why = self._plan(host, now, self._begin)
         if why is None:
             self._take_over(goal, host, now)
@@ -367,7 +367,7 @@ class TrajectoryPlayer:
         self._end(TrajectoryStatus.STOPPED, reason)
 
     def _find_end(self, host: SetpointLoop) -> None:
-        """Report the end of the active or waiting motion; the next one takes over from here."""
+        """Report the end of the active or waiting motion; the next motion starts here."""
         record = host.record
         if record.playing or record.waiting:
             return

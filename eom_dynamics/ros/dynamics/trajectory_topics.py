@@ -61,7 +61,7 @@ class TrajectoryTopics:
     """Subscribers of the topics, and the action; all methods are called by the executor of the node.
 
     Args:
-        loop: returns the loop that plays; raises TrajectoryError if there is none.
+        loop: returns the loop that plays; raises TrajectoryError without a loop.
     """
 
     def __init__(self, node: RobotNode, stream: SetpointStream, loop: Callable[[], SetpointLoop]) -> None:
@@ -85,7 +85,7 @@ class TrajectoryTopics:
             GoalAction(node, FollowJointTrajectory, stream, self._status.publish, self.start, self._refuse)
 
     def take(self, loop: SetpointLoop) -> None:
-        """Plan for the robot of a loop from now on."""
+        """Plan for the robot of a loop."""
         self._robot = pickle.dumps(loop.arm.robot)
 
     def begin(self) -> None:

@@ -51,7 +51,7 @@ def plan(job: PlanningJob) -> PlannedMotion:
     else:
         motion = _fitted(arm, message, job)
     motion, notes = _within_limits(job, motion, lambda x: checked(arm, x, CHECK_RATE, _Constants.MAX_SAMPLES))
-    return PlannedMotion(Spline(motion.t, motion.states), held, notes)  # without what it has computed
+    return PlannedMotion(Spline(motion.t, motion.states), held, notes)  # without intermediate results
 
 
 @lru_cache(maxsize=1)
@@ -88,7 +88,7 @@ def _fitted(arm: ElasticArm, message: Any, job: PlanningJob) -> Spline:
 def _within_limits(
     job: PlanningJob, motion: Spline, check: Callable[[Spline], Verdict]
 ) -> tuple[Spline, tuple[str, ...]]:
-    """The motion, or with ``slow_down`` a slower one, and notes; TrajectoryError if it is refused for its limits."""
+    """The motion, slower if the policy is ``slow_down``, and notes; TrajectoryError if limits refuse it."""
     policies = {job.limits} if job.is_spline else {job.limits, job.trajectory_limits}
     verdict, duration, notes = check(motion), motion.end - motion.start, []
     for _ in range(_MOST_ATTEMPTS if "slow_down" in policies else 0):

@@ -17,12 +17,13 @@ class PlanningJob(NamedTuple):
     Attributes:
         robot: pickled robot.
         payload: parameters of the payloads at its tools.
-        message: serialized message; an empty one has the process load the robot.
+        message: serialized message; if empty, the process only loads the robot.
         is_spline: True for a ``SplineTrajectory``, False for a ``JointTrajectory``.
         positions: present positions (n,), rad or m, None if unknown; joints without a name are held there.
         begin: start time on the trajectory, s; None for its first point.
         is_at_rest: True if the motion then starts from ``positions``, else from the first later point.
-        limits, trajectory_limits: values of these parameters; the latter is for a ``JointTrajectory``.
+        limits: value of this parameter.
+        trajectory_limits: value of this parameter, for a ``JointTrajectory``.
     """
 
     robot: bytes

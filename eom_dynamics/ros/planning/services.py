@@ -47,7 +47,7 @@ def inverse_kinematics_batch(
     if len(request.start):
         (start,) = read_samples(request, order, ("start",), most=request.MAX_SAMPLES)
         if len(start) not in (1, count):
-            raise StateError(f"start has {len(start)} configurations for {count} poses, must have one, or one for each")
+            raise StateError(f"start has {len(start)} configurations for {count} poses, must have 1 or {count}")
         start = np.broadcast_to(start, (count, arm.robot.n))
     targets, frame, limits = np.reshape(poses, (count, 4, 4)), request.frame or None, not request.ignore_limits
     weights = _WEIGHTS[request.task]
@@ -78,7 +78,7 @@ class CarriedPayloads:
         node.create_subscription(Payload, "payload", self._receive, **stream_qos(MAX_PAYLOADS, latched=True))
 
     def begin(self, arm: ElasticArm) -> None:
-        """Take a new arm, without any payload; warn if there was one."""
+        """Set a new arm without payloads; warn if its predecessor had a payload."""
         if any(message.inertia.m for message in self._at_tools.values()):
             self._node.get_logger().warning("the new robot begins without the payload of the one before: set it again")
         self.arm, self._at_tools = arm, {}

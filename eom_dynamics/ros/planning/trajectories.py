@@ -99,7 +99,7 @@ def answer_trajectory(arm: ElasticArm, request: Any, *, measured: Callable[[Sequ
 
 
 def path_of(trajectory: Any, motion: Spline, options: Any, tolerance: float | None = None) -> Array | None:
-    """Positions (K, n) of a motion's many waypoints where they are all it follows, or with a tolerance; else None."""
+    """Positions (K, n) of a motion's many waypoints if it follows only them, or with a tolerance; else None."""
     others = followed(options)[1:]
     columns = any(len(getattr(point, field)) for point in trajectory.points for field in others)
     as_given = options.no_overshoot or columns or len(trajectory.points) < MANY
@@ -136,7 +136,7 @@ def timed(
 class Start(NamedTuple):
     """Start of a trajectory's motion, if not at its first point."""
 
-    time: float  # of the trajectory, s; earlier points are left out
+    time: float  # of the trajectory, s; earlier points are skipped
     positions: Mapping[str, float]  # of its joints, rad or m; empty to start at the first later point
 
 
@@ -205,7 +205,7 @@ def tool_motion(robot: Robot, trajectory: Any, start: Array) -> tuple[Array, Spl
 
 
 def requested_start(request: Any, order: JointOrder, measured: Callable[[], Array]) -> Array:
-    """Joint positions (n,) from which a request's tool_trajectory starts, in the robot's order.
+    """Joint positions (n,) at the start of a request's tool_trajectory, in the robot's order.
 
     Raises:
         StateError: they are neither in its only waypoint nor measured.

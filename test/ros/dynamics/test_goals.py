@@ -156,7 +156,7 @@ def test_a_goal_ends_with_the_joint_states(goal):
         goal._action._looked = goal._action.clock.nanoseconds - 50_000_000
         goal._action._listen(measured(1.0, 1.0))
         goal.observe(measured(1.0, 1.0))
-    assert outcome(goal) == (-1, "'elbow' has no states on /joint_states any more: is the robot running?")
+    assert outcome(goal) == (-1, "'elbow' has no new states on /joint_states: is the robot running?")
 
 
 def test_joint_states_of_an_arm_are_not_lost_beside_faster_ones_of_a_gripper(ros):

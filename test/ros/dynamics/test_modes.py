@@ -109,7 +109,7 @@ def test_hands_lead_by_samples_of_the_motors_until_these_are_lost(
         np.testing.assert_allclose(last(sent).effort, expected.motor_effort, atol=1e-6)
         assert len(sent) >= 3 * 390 and node.report(1.0).values["mode"] == "gravity_compensation"
         assert infos.count("mode: position -> gravity_compensation") == 1
-        assert node.report(1.0).message == "joint_1 is led beyond its limits, -1 to 0.4 rad"
+        assert node.report(1.0).message == "joint_1 is guided beyond its limits, -1 to 0.4 rad"
         for k in range(400, 900, 20):
             tick(node, k, None)
         values = node.report(1.0).values
