@@ -122,7 +122,7 @@ def test_each_goal_is_answered(start):
                 expected = {ABORTED}
             assert answer in expected, f"goal {k}, {fault} after {wait:.2f} s: {text}, {answers[-4:]}\n{arm.logs}"
         answers.append((fault, answer))
-        place = arm.measured
+        before = place = arm.measured
         if how == "stopped":
             process.send_signal(signal.SIGCONT)
         elif who == "node":
@@ -135,7 +135,7 @@ def test_each_goal_is_answered(start):
         if arm.deviation > FOLLOWING:  # its drives do not follow, as the refusal of the next goal would say
             assert arm.node.transition("deactivate") and arm.node.transition("activate")
         if answer == SUCCEEDED:
-            assert np.abs(place - target).max() < 0.05, (k, fault)
+            assert np.abs(place - target).max() < 0.05, (k, fault, wait, before, place, arm.logs)
         del arm.states[:-1], arm.node.feedforward[:-1]
     counts = {key: answers.count(key) for key in sorted(set(answers), key=str)}
     print("\n".join(f"{fault}: {answer}: {count}" for (fault, answer), count in counts.items()))
