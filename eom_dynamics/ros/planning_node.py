@@ -54,9 +54,6 @@ topics and services (relative to the namespace):
 # Transitions of the dynamics node come at a low rate.
 _DEPTH = 10
 
-# Freed memory that is kept for later answers, MiB.
-_KEPT_MEMORY = 256
-
 
 class PlanningNode(RobotNode):
     """Planning node; see docs/services.md for its services, topics and parameters."""
@@ -65,7 +62,7 @@ class PlanningNode(RobotNode):
         super().__init__(PROGRAM.node, allow_undeclared_parameters=True)
         self.declare(PLANNING)
         give_way()
-        keep_memory(_KEPT_MEMORY)
+        keep_memory()
         self._measured, self._carried = MeasuredJoints(self), CarriedPayloads(self)
         self._requests = PlanningServices(self, self._arm, self._measured)
         self.create_subscription(TransitionEvent, f"{DYNAMICS_NODE}/transition_event", self._on_transition, _DEPTH)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+import traceback
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -21,8 +22,9 @@ from sensor_msgs.msg import JointState
 
 from ..arrays import Array
 from ..control.measured import PRESENT, JointStates, MeasuredJoint, measured_joints, present_positions
+from ..control.setpoint_to_command import refusal_reason
 from ..elastic import ElasticArm
-from ..exceptions import StateError
+from ..exceptions import EomDynamicsError, StateError
 from ..robot import Robot
 from ..spelling import without_numbers
 from ..terminal import printable
@@ -143,10 +145,13 @@ class RobotNode(Node):
         if always or self.is_due(kind, without_numbers(text.partition(";")[0])):
             self.get_logger().warning(f"{kind}: {in_full() if in_full else text}")
 
-    def refuse(self, what: str, reason: str, detail: str = "", *, always: bool = False) -> None:
-        """Report that something was refused, by :meth:`warn` and the value ``last refused …`` of diagnostics."""
-        self._refusals[f"last refused {what}"] = reason
-        self.warn(f"{what} refused", reason.removeprefix(f"{what}: ") + detail, always=always)
+    def refuse(self, what: str, error: Exception, *, always: bool = False) -> str:
+        """Report a refusal by :meth:`warn`, and as ``last refused …`` in diagnostics; returns the reason."""
+        reason = self._refusals[f"last refused {what}"] = printable(refusal_reason(error))
+        lines = [] if isinstance(error, EomDynamicsError) else traceback.format_exception(error)
+        text = "\n".join([reason.removeprefix(f"{what}: "), "".join(lines)]).rstrip()
+        self.warn(f"{what} refused", text, always=always)
+        return reason
 
     def is_due(self, kind: str, reason: str = "") -> bool:
         """True if to log a message of a kind now: each reason, of some, once per WARNING_PERIOD."""

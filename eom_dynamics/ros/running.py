@@ -322,12 +322,16 @@ def give_way(threads: Iterable[int] | None = None) -> None:
             os.sched_setaffinity(thread, used)
 
 
-def keep_memory(megabytes: int) -> None:
+# Freed memory that stays in the process, for the next answer.
+_KEPT_MEMORY = 256 * 2**20
+
+
+def keep_memory() -> None:
     """Keep freed memory in the process, which saves mapping and clearing pages again."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # of glibc
     if mallopt:
         mallopt(_M_MMAP_THRESHOLD, _LARGEST_MMAP_THRESHOLD)
-        mallopt(_M_TRIM_THRESHOLD, megabytes * 2**20)
+        mallopt(_M_TRIM_THRESHOLD, _KEPT_MEMORY)
 
 
 def freeze_objects() -> None:

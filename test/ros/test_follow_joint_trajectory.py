@@ -47,7 +47,7 @@ def assert_succeeded(result):
 
 
 def test_a_goal_is_followed_with_feedback(at_home):
-    assert_succeeded(at_home.ask([0.0, 0.4, 1.0], [HOME, HOME + 0.1, TARGET], path=0.1, goal=0.02))
+    assert_succeeded(at_home.ask([0.0, 0.4, 1.0], [HOME, HOME + 0.1, TARGET], path=0.4, goal=0.02))
     commands = at_home.node.feedforward
     at_home.node.wait(lambda: np.allclose(commands[-1].motor_position, TARGET, rtol=0, atol=0.01), "the last command")
     assert len(at_home.feedback) >= 5

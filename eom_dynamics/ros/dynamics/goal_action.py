@@ -40,6 +40,7 @@ class GoalAction:
         refuse: refuses a goal.
 
     Attributes:
+        stream: stream that plays the goals.
         unheard: time since the last state by joint, on the clock of the node, s.
     """
 
@@ -52,7 +53,7 @@ class GoalAction:
         start: Callable[[Goal, bytes], None],
         refuse: Callable[[Goal, Exception], None],
     ) -> None:
-        self.node, self.kind, self._stream, self.publish = node, kind, stream, publish
+        self.node, self.kind, self.stream, self.publish = node, kind, stream, publish
         self._start, self._refuse = start, refuse
         # Goals by UUID in the order of arrival: active goals, and the last finished goals.
         self._goals: dict[bytes, ActionGoal] = {}
@@ -60,10 +61,8 @@ class GoalAction:
         self.unheard: dict[str, float] = {}
         self._heard: dict[str, int] = {}
         self._looked = 0
-        name, create = (
-            f"~/{GOAL_ACTION}/_action",
-            partial(node.create_service, qos_profile=QoSProfile(depth=GOALS_AT_ONCE)),
-        )
+        name = f"~/{GOAL_ACTION}/_action"
+        create = partial(node.create_service, qos_profile=QoSProfile(depth=GOALS_AT_ONCE))
         self._answers = LateAnswers(create(kind.Impl.GetResultService, f"{name}/get_result", self._on_result))
         create(kind.Impl.SendGoalService, f"{name}/send_goal", self._on_goal)
         create(CancelGoal, f"{name}/cancel_goal", self._on_cancel)
@@ -92,12 +91,13 @@ class GoalAction:
         ended = [key for key, other in self._goals.items() if other.phase is Phase.DONE]
         for key in ended[:-GOALS_AT_ONCE]:
             del self._goals[key]
-        self._publish_status()
         try:
             goal.read(request.goal)
             self._start(goal, serialize_message(request.goal.trajectory))
         except Exception as error:
             self._refuse(goal, error)
+        if goal.phase is not Phase.DONE:
+            self._publish_status()
         return response
 
     def _on_cancel(self, request: Any, response: Any) -> Any:
@@ -142,36 +142,14 @@ class GoalAction:
     # --- State of the motion --------------------------------------------------------------
 
     @property
-    def is_playing(self) -> bool:
-        """True if a trajectory is played, or waits for its start."""
-        return self._stream.player.goal is not None
-
-    @property
     def path_time(self) -> float:
         """Time of the motion that is played, s."""
-        loop = self._stream.loop
+        loop = self.stream.loop
         return float(loop.record.path_time) if loop is not None else 0.0
-
-    @property
-    def topic(self) -> str:
-        """Topic of joint states."""
-        return self._stream.measured.topic
-
-    @property
-    def joints(self) -> Mapping[str, MeasuredJoint]:
-        """Measured joints."""
-        return self._stream.measured.joints()
-
-    def stop(self, goal: ActionGoal, reason: str) -> bool:
-        """Stop the motion of a goal on its path, or cancel it before its start; return whether it had one."""
-        has_motion = self._stream.player.goal is goal
-        if has_motion:
-            self._stream.drop_trajectory(reason)  # reports it to the goal
-        return has_motion
 
     def compare(self, names: Sequence[str], joints: Mapping[str, MeasuredJoint], ended: Spline | None) -> States:
         """Desired state, actual state and deviation of joints; desired is the command, or the end of ``ended``."""
-        loop = self._stream.loop
+        loop = self.stream.loop
         if loop is None:
             raise TrajectoryError("there is no robot")
         robot = loop.arm.robot
@@ -200,9 +178,9 @@ class GoalAction:
         goals, listeners = self._active, self._states.get_subscription_count()
         if not (goals or listeners):
             return
-        joints = self.joints
+        joints = self.stream.measured.joints()
         self._listen(joints)
-        if listeners and (loop := self._stream.loop) is not None and loop.record.valid:
+        if listeners and (loop := self.stream.loop) is not None and loop.record.valid:
             names = loop.arm.robot.joint_names
             states = (trajectory_point(self.path_time, x) for x in self.compare(names, joints, None))
             message = self._state(joint_names=list(names), speed_scaling_factor=loop.record.speed_scaling)

@@ -46,13 +46,16 @@ class Goal:
 
     Attributes:
         header: header of its message.
-        phase: phase.
+        message: serialized message.
+        is_spline: True for a ``SplineTrajectory``, False for a ``JointTrajectory``.
+        first: time of the first point, s.
         motion: planned motion.
     """
 
     def __init__(self, publish: Callable[[TrajectoryStatus], None], goal_id: str = "") -> None:
         self._publish, self._goal_id = publish, goal_id
         self.header, self.phase = Header(), Phase.ACCEPTED
+        self.message, self.is_spline, self.first = b"", False, 0.0
         self.motion: Spline | None = None
 
     def tell(self, status: int, message: str = "") -> None:
@@ -123,7 +126,7 @@ class ActionGoal(Goal):
             return
         super().tell(status, message)
         if status == TrajectoryStatus.REFUSED:
-            message += "; the goal before goes on" * self._action.is_playing
+            message += "; the goal before goes on" * (self._action.stream.player.goal is not None)
         if self.phase is Phase.DONE:
             self._answer(GoalStatus.STATUS_ABORTED, self._code, message)
 
@@ -135,7 +138,7 @@ class ActionGoal(Goal):
     def withdraw(self, reason: str) -> None:
         """End a goal that is not played; a finished motion may have met its tolerances by now."""
         if self._finished is not None:
-            self.observe(self._action.joints)
+            self.observe(self._action.stream.measured.joints())
         self._end(self.result.INVALID_GOAL, reason)
 
     def _end(self, code: int, reason: str) -> None:
@@ -143,9 +146,12 @@ class ActionGoal(Goal):
         self._code = code
         if self.phase is Phase.DONE:
             return
+        stream = self._action.stream
         if self._finished is not None:
             self._answer(GoalStatus.STATUS_ABORTED, code, reason)
-        elif not self._action.stop(self, reason):
+        elif stream.player.goal is self:
+            stream.drop_trajectory(reason)  # which tells it
+        else:
             self.tell(TrajectoryStatus.STOPPED, reason)
 
     def _answer(self, status: int, code: int, text: str) -> None:
@@ -204,12 +210,13 @@ class ActionGoal(Goal):
 
     def _missing(self, joints: Mapping[str, MeasuredJoint]) -> str:
         """Reason if joint states have ended, or are needed and missing; else empty."""
+        topic = self._action.stream.measured.topic
         for name in self.names:
             if self._action.unheard.get(name, 0.0) > _NO_STATES:
-                return f"{shown_name(name)} has no new states on {self._action.topic}: is the robot running?"
+                return f"{shown_name(name)} has no new states on {topic}: is the robot running?"
         missing = [shown_name(name) for name in self.names if name not in joints]
         if missing and self._has_tolerances and self._now > self._since + _NO_STATES * _SECOND:
-            need = f"tolerances need joint states on {self._action.topic}"
+            need = f"tolerances need joint states on {topic}"
             return f"{need}; none arrives with a position of {', '.join(missing)}"
         return ""
 

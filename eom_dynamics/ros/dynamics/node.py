@@ -127,8 +127,8 @@ class TransitionRequests:
         """Log and report a refused transition, with the possible transitions."""
         # Others end a transition.
         possible = [x[1] for x in self._node._state_machine.available_transitions if x[0] < _FIRST_INTERNAL]
-        text = f"{printable(name)}: state {self._node.state}, possible transitions: {', '.join(possible) or 'none'}"
-        self._node.refuse("transition", text + (f"; {printable(error)}" if error else ""), always=True)
+        text = f"{name}: state {self._node.state}, possible transitions: {', '.join(possible) or 'none'}"
+        self._node.refuse("transition", StateError(text + (f"; {error}" if error else "")), always=True)
 
 
 # Time that the end of the node waits until its last command has been received, s.

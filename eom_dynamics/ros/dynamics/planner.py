@@ -83,7 +83,6 @@ class PlannerProcess:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", serving.__name__, str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
-                start_new_session=True,  # SIGINT of a terminal is for the node alone
                 env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONSAFEPATH": "1"},
             )
         give_way([self._process.pid])

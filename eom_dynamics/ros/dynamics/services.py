@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -16,9 +15,9 @@ from ...arrays import unit
 from ...control.observed_payload import ObservedPayload
 from ...control.robot_table import RobotTable
 from ...control.setpoint_loop import SetpointLoop
-from ...control.setpoint_to_command import SetpointEvaluator, refusal_reason
+from ...control.setpoint_to_command import SetpointEvaluator
 from ...control.spatial import read_payload
-from ...exceptions import EomDynamicsError, StateError
+from ...exceptions import StateError
 from ...terminal import printable
 from ..diagnostics import payload_values
 from ..executors import LateAnswers, Worker
@@ -41,12 +40,6 @@ def serve_inverse_dynamics(node: RobotNode, evaluator: Callable[[], SetpointEval
     """
     worker, kind = Worker(node, "inverse dynamics"), srv.ComputeInverseDynamics
 
-    def refuse(error: Exception) -> str:
-        reason = printable(refusal_reason(error))
-        internal = not isinstance(error, EomDynamicsError)
-        node.refuse("request", reason, "\n" + "".join(traceback.format_exception(error)) if internal else "")
-        return reason
-
     def answer(request: Any, response: Any) -> Any:
         try:
             current = evaluator()
@@ -54,12 +47,13 @@ def serve_inverse_dynamics(node: RobotNode, evaluator: Callable[[], SetpointEval
             if request.payload:
                 payload = request_payload(arm, request.payload)
         except Exception as error:
-            response.message = refuse(error)
+            response.message = node.refuse("request", error)
             return response
         send = answers.later(response)
 
         def done(result: Any) -> None:
-            send(kind.Response(message=refuse(result)) if isinstance(result, Exception) else result)
+            is_refused = isinstance(result, Exception)
+            send(kind.Response(message=node.refuse("request", result)) if is_refused else result)
 
         worker.submit(lambda: answer_inverse_dynamics(loaded_arm(arm, payload), request, beside_stream=True), done)
         return response
@@ -134,7 +128,7 @@ class PayloadTopic:
         try:
             job, arm = self._contact.proposal(request.payload.tool, request.duration), self._loop().arm
         except StateError as error:
-            response.message = self._refuse(error)
+            response.message = self._node.refuse("payload", error)
             return response
         answer = self._answers.later(response)
 
@@ -145,7 +139,7 @@ class PayloadTopic:
                 self._write_estimate(estimate, response)
                 response.success = True
             except Exception as error:
-                response.message = self._refuse(error)
+                response.message = self._node.refuse("payload", error)
             answer()
 
         self._worker.submit(job, done)
@@ -200,7 +194,7 @@ class PayloadTopic:
             self._go_on()
             response.success = True
         except Exception as error:
-            response.message = self._refuse(error)
+            response.message = self._node.refuse("payload", error)
         answer()
 
     def _ready(self, table: RobotTable, error: Exception | None) -> None:
@@ -211,15 +205,8 @@ class PayloadTopic:
             if error is None:
                 self._take(message, response, answer)
             else:
-                response.message = self._refuse(error)
+                response.message = self._node.refuse("payload", error)
                 answer()
-
-    def _refuse(self, error: Exception) -> str:
-        """Log and report a refused payload; return the reason."""
-        reason = printable(refusal_reason(error))
-        detail = "" if isinstance(error, EomDynamicsError) else "\n" + "".join(traceback.format_exception(error))
-        self._node.refuse("payload", reason, detail)
-        return reason
 
 
 def _prepare(loop: SetpointLoop) -> None:

@@ -17,7 +17,6 @@ from ...control.control_loop import LoopRecord, Refusal
 from ...control.joint_order import JointOrder
 from ...control.online_trajectory import MotionLimits, motion_limits, read_chunk, read_target
 from ...control.setpoint_loop import SetpointLoop
-from ...control.setpoint_to_command import refusal_reason
 from ...control.settings import SAFETY
 from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError, StateError
@@ -126,7 +125,7 @@ class TargetTopics:
 
     def _refuse(self, error: Exception) -> None:
         self.refused += 1
-        self._node.refuse("target", printable(refusal_reason(error)))
+        self._node.refuse("target", error)
 
     def _receive_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []

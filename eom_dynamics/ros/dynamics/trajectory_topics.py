@@ -6,14 +6,12 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 from trajectory_msgs.msg import JointTrajectory
 
 from ...arrays import Array
 from ...control.serialized import trajectory_outline
 from ...control.setpoint_loop import SetpointLoop
-from ...control.setpoint_to_command import refusal_reason
 from ...control.settings import START_LATENCY
 from ...control.trajectories import duration
 from ...elastic import ElasticArm
@@ -25,6 +23,7 @@ from ..interfaces import (
     GOALS_AT_ONCE,
     SplineTrajectory,
     TrajectoryStatus,
+    nanoseconds,
     set_stamp,
     status_qos,
     stream_qos,
@@ -50,13 +49,6 @@ _LOOK = 0.01
 _STOPPED = "stopped by an empty trajectory"
 
 
-class _Message(NamedTuple):
-    goal: Goal
-    data: bytes
-    is_spline: bool
-    first: float  # time of the first point, s
-
-
 class TrajectoryTopics:
     """Subscribers of the topics, and the action; all methods are called by the executor of the node.
 
@@ -68,9 +60,7 @@ class TrajectoryTopics:
         self._node, self._stream, self._loop = node, stream, loop
         self._worker, self.planner = Worker(node, "planner"), PlannerProcess()
         self._robot = b""
-        # Goals without an end, and messages that wait until the arm rests, both in the order of arrival.
-        self._goals: list[Goal] = []
-        self._arrived: list[_Message] = []
+        self._goals: list[Goal] = []  # in the order of arrival
         self._look = steady_timer(node, _LOOK, self._plan_arrived, autostart=False)
         self._prepare = steady_timer(node, _START_DELAY, self._start_planner, autostart=False)
         self._status = node.create_publisher(TrajectoryStatus, "trajectory_status", status_qos())
@@ -115,10 +105,11 @@ class TrajectoryTopics:
     def start(self, goal: Goal, message: bytes, is_spline: bool = False) -> None:
         """Plan and play a serialized trajectory, or refuse it; one without points stops the arm."""
         self._goals = [x for x in self._goals if x.phase is not Phase.DONE]
+        goal.message, goal.is_spline = message, is_spline
         try:
             outline = trajectory_outline(message, of_points=not is_spline)
             set_stamp(goal.header.stamp, outline.stamp)
-            goal.header.frame_id = outline.frame_id
+            goal.header.frame_id, goal.first = outline.frame_id, outline.first
             self._loop()
             if not outline.length:
                 self._withdraw(self._goals, _STOPPED)
@@ -128,7 +119,6 @@ class TrajectoryTopics:
             if len(self._goals) >= GOALS_AT_ONCE:
                 raise TrajectoryError(f"{GOALS_AT_ONCE} others have not ended")
             self._goals.append(goal)
-            self._arrived.append(_Message(goal, message, is_spline, outline.first))
         except Exception as error:
             self._refuse(goal, error)
         else:
@@ -137,26 +127,24 @@ class TrajectoryTopics:
     def _plan_arrived(self) -> None:
         """Plan the arrived trajectories; a first point in the future or past waits until a stopping arm rests."""
         self._look.cancel()
-        while self._arrived:
-            message, stops = self._arrived[0], self._stream.stops
-            begin = self._begin(message)
-            if message.goal.phase is Phase.ACCEPTED and begin is not None and stops.responding and not stops.at_rest:
+        stops = self._stream.stops
+        for goal in [x for x in self._goals if x.phase is Phase.ACCEPTED]:
+            begin = self._begin(goal)
+            if begin is not None and stops.responding and not stops.at_rest:
                 self._look.reset()
                 return
-            del self._arrived[0]
-            if message.goal.phase is Phase.ACCEPTED:
-                self._plan(message, begin)
+            self._plan(goal, begin)
 
-    def _begin(self, message: _Message) -> float | None:
+    def _begin(self, goal: Goal) -> float | None:
         """Start time on the trajectory, s, if the first point is in the future or past; else None."""
-        stamp = message.goal.header.stamp
-        now = self._node.get_clock().now().nanoseconds
-        since = max(now * 1e-9 - stamp.sec - 1e-9 * stamp.nanosec, 0.0) if stamp.sec or stamp.nanosec else 0.0
-        return None if message.is_spline or abs(since - message.first) <= START_LATENCY else since
+        stamp = nanoseconds(goal.header.stamp)
+        since = max(self._node.get_clock().now().nanoseconds - stamp, 0) * 1e-9 if stamp else 0.0
+        return None if goal.is_spline or abs(since - goal.first) <= START_LATENCY else since
 
-    def _plan(self, message: _Message, begin: float | None) -> None:
+    def _plan(self, goal: Goal, begin: float | None) -> None:
         """Submit a trajectory to the worker process."""
-        goal, goal.phase = message.goal, Phase.PLANNING
+        goal.phase = Phase.PLANNING
+        message, goal.message = goal.message, b""  # which may be large
         try:
             loop = self._loop()
             moves = self._stream.leads or loop.moves
@@ -167,8 +155,8 @@ class TrajectoryTopics:
         job = PlanningJob(
             self._robot,
             loop.evaluator.payload.copy(),
-            message.data,
-            message.is_spline,
+            message,
+            goal.is_spline,
             positions,
             begin,
             is_at_rest=positions is not None and not moves,
@@ -210,12 +198,10 @@ class TrajectoryTopics:
         self._withdraw(self._goals[: self._goals.index(goal)], "replaced by another trajectory")
         for note in plan.notes:
             self._node.warn("trajectory", printable(note))
-        stamp = goal.header.stamp
-        begin = f"time 0 at {stamp.sec + stamp.nanosec * 1e-9:.3f} s" if stamp.sec or stamp.nanosec else "from now on"
+        stamp = nanoseconds(goal.header.stamp)
+        begin = f"time 0 at {stamp * 1e-9:.3f} s" if stamp else "from now on"
         text = f"{duration(plan.motion):.4g} s, knots: {len(plan.motion.t)}, {begin}"
         self._node.get_logger().info(f"trajectory accepted: {text}")
 
     def _refuse(self, goal: Goal, error: Exception) -> None:
-        reason = printable(refusal_reason(error))
-        self._node.refuse("trajectory", reason, always=True)
-        goal.tell(TrajectoryStatus.REFUSED, reason)
+        goal.tell(TrajectoryStatus.REFUSED, self._node.refuse("trajectory", error, always=True))

@@ -106,7 +106,7 @@ class CarriedPayloads:
             tool, _ = read_payload(message).at_tool(self.arm.robot)
             self._at_tools = {**self._at_tools, tool: message}
         except Exception as error:
-            self._node.refuse("payload", printable(refusal_reason(error)))
+            self._node.refuse("payload", error)
 
 
 SERVICES: dict[str, tuple[Any, Callable[..., Any]]] = {

@@ -6,6 +6,7 @@ The module imports only the standard library, so that the process ends with its 
 
 import os
 import select
+import signal
 import sys
 import threading
 import traceback
@@ -13,12 +14,10 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
-# Freed memory that is kept for the next trajectory, MiB.
-_KEPT_MEMORY = 256
-
 
 def main() -> None:
     """Receive jobs from the node and send their answers until the node ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal, for the node alone
     jobs: Connection = Connection(int(sys.argv[1]))
     threading.Thread(target=_end_with_node, args=(jobs.fileno(),), daemon=True).start()
     from ...control.setpoint_to_command import refusal_reason
@@ -26,7 +25,7 @@ def main() -> None:
     from ..running import keep_memory
     from .fits import plan
 
-    keep_memory(_KEPT_MEMORY)
+    keep_memory()
     with suppress(EOFError, OSError):  # the node has ended
         while True:
             job = jobs.recv()

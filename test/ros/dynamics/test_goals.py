@@ -48,7 +48,7 @@ def goal(ros):
     action = GoalAction.__new__(GoalAction)
     action.node, action.kind = Mock(arm=None), SimpleNamespace(Feedback=Feedback, Result=Result, Impl=Mock())
     action.node.get_clock().now.return_value = action.clock = clock
-    action._stream = SimpleNamespace(loop=loop, player=Mock(goal=None), measured=Mock(topic="/joint_states"))
+    action.stream = SimpleNamespace(loop=loop, player=Mock(goal=None), measured=Mock(topic="/joint_states"))
     action._feedback, action.statuses, action.answer, action.unheard = Mock(), [], Mock(), {}
     action.publish = action.statuses.append
     goal = ActionGoal(action, GoalInfo())
@@ -106,7 +106,7 @@ def test_an_exception_ends_the_goal(goal):
 
 
 def test_a_refusal_says_that_the_goal_before_goes_on(goal):
-    goal._action._stream.player.goal = Mock()
+    goal._action.stream.player.goal = Mock()
     goal.tell(2, "why")
     assert outcome(goal) == (Result.INVALID_GOAL, "why; the goal before goes on")
     assert goal._action.statuses[0].message == "why"
@@ -135,7 +135,7 @@ def test_a_goal_that_is_not_reached_ends_also_where_the_clock_goes_back(goal):
 def test_a_finished_goal_that_is_replaced_may_be_reached_by_now(goal):
     goal._tolerance = tolerances()
     finish(goal)
-    goal._action._stream.measured.joints.return_value = measured(0.0, 0.0)
+    goal._action.stream.measured.joints.return_value = measured(0.0, 0.0)
     goal.withdraw("replaced by another trajectory")
     assert outcome(goal) == (0, "")
     goal._action.answer.assert_called_once()

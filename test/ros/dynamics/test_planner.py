@@ -3,6 +3,7 @@
 
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -52,7 +53,8 @@ def test_a_process_that_ends_is_started_again(process: PlannerProcess, monkeypat
         process.compute(job(names=["elbow", NAMES[1]]))
     first = process._process
     assert os.getpriority(os.PRIO_PROCESS, first.pid) >= 10
-    assert os.getsid(first.pid) == first.pid  # no SIGINT of a terminal
+    (ignored,) = re.findall(r"SigIgn:\t(\w+)", Path(f"/proc/{first.pid}/status").read_text())
+    assert int(ignored, 16) >> signal.SIGINT - 1 & 1
     os.kill(first.pid, signal.SIGSTOP)
     monkeypatch.setattr(planner, "_CHECK_PERIOD", 0.01)
     with pytest.raises(TrajectoryError, match=r"the planner process did not answer .* and is started again"):
