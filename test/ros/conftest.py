@@ -17,7 +17,7 @@ domains.claim_domain()
 
 @pytest.fixture(scope="session")
 def ros():
-    """The rclpy context of the session; skips where ROS 2 or the interfaces are missing."""
+    """The rclpy context of the session; skips without ROS 2 or the interfaces."""
     rclpy = pytest.importorskip("rclpy", reason="rclpy is not installed")
     pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
     rclpy.init(args=[])
@@ -35,7 +35,7 @@ def start(ros, tmp_path):
 
 @pytest.fixture(scope="module")
 def start_shared(ros, tmp_path_factory):
-    """The same for nodes that end with the module."""
+    """Nodes that end with the module."""
     starter = Starter(ros, tmp_path_factory.mktemp("nodes"))
     yield starter
     starter.close()

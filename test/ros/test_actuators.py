@@ -41,7 +41,7 @@ def test_motors_of_a_joint_take_its_place_in_the_order_of_a_message(vsa, rng):
 
 
 def test_stream_and_service_take_the_motion_of_the_base(vsa, rng):
-    """Bit by bit as the library has it; a base in free fall, and matrices of one that moves, are refused by name."""
+    """Bit by bit as the library has it; a base in free fall, and matrices of a moving base, are refused by name."""
     base = eom.BaseMotion(rng.uniform(-1, 1, (4, 3)), rng.uniform(-1, 1, (3, 3)) - [[0, 9.81, 0], [0] * 3, [0] * 3])
     state = rng.uniform(-0.5, 0.5, (5, 2))
     command, *_ = vsa.answers_to(vsa.publish(state, base=[base_message(base)]))

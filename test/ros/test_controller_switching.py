@@ -49,19 +49,19 @@ def start(share, tmp_path):
 def steps(arm, since=1):
     """Largest change of the effort of a motor from one cycle to the next, N m."""
     t, _, effort = columns(arm.rows[since - 1 :])
-    # Where states of a cycle were dropped, the change is of several.
+    # If states of a cycle were dropped, the change is of several cycles.
     return float((np.abs(np.diff(effort, axis=0)) / np.round(np.diff(t) / (1e-9 * PERIOD))[:, None]).max())
 
 
 def moving(arm, seconds):
-    """Follow a goal to 0.3 rad in a second for a time; returns the number of cycles until then."""
+    """Follow a goal to 0.3 rad in a second for `seconds`; returns the number of cycles until then."""
     arm.follow([0.0, 1.0], [0.0, 0.3], [0.0, 0.0], [0.0, 0.0])
     arm.run(0.1 + seconds)
     return len(arm.rows)
 
 
 # The largest speed is 15/8 of the mean one. A PD of 980 N m/rad whose reference stands still while the motor moves on
-# changes by 0.55 N m a cycle, and the feedforward by less. To hold a moving arm at once would be a step of 16 N m:
+# changes by 0.55 N m a cycle, and the feedforward by less. A sudden hold of a moving arm is a step of 16 N m:
 # 28 N m s/rad times its speed.
 STEP = 0.6
 
@@ -93,7 +93,7 @@ def test_at_rest_the_controller_is_switched_off_and_on(start):
 
 @pytest.mark.parametrize(("efforts", "within_cycle"), [("zero", True), ("keep", False)])
 def test_in_motion_the_controller_in_front_is_switched_off_and_on(start, efforts, within_cycle):
-    """The manager deactivates and activates this one, too; what remains is written between, unless within a cycle."""
+    """Final efforts are written between deactivation and activation, unless both are in one cycle."""
     arm = start(*BOTH, change=leaving(efforts))
     now = moving(arm, 0.5)
     arm.switch(deactivate=[TRAJECTORY], within_cycle=within_cycle)
@@ -106,7 +106,7 @@ def test_in_motion_the_controller_in_front_is_switched_off_and_on(start, efforts
 
 
 def test_a_trajectory_is_refused_while_the_controller_in_front_is_active(start):
-    """After it, the references of that controller would be followed again, from wherever they are."""
+    """After it, the references of that controller would be followed again, from their present state."""
     arm = start(*BOTH)
     publisher = arm.node.create_publisher(SplineTrajectory, "/feedforward_controller/spline_trajectory", 1)
     arm.wait(publisher.get_subscription_count)
@@ -151,7 +151,7 @@ def test_positions_of_a_controller_in_front_are_targets(start, front):
 
 
 def test_switched_off_in_motion_and_on_again(start):
-    """What remains is what was chosen, and the arm comes to rest from the motion that is measured then."""
+    """The chosen efforts remain, and the arm stops from its measured motion."""
     arm = start(*BOTH, change=leaving("gravity"))
     moving(arm, 0.5)
     arm.switch(deactivate=BOTH)
@@ -166,14 +166,14 @@ def test_switched_off_in_motion_and_on_again(start):
     arm.switch([FEEDFORWARD])
     arm.run(0.5)
     rates = np.array([(x.reference.velocities, x.feedback.velocities) for x in states if len(x.feedback.velocities)])
-    # On a busy machine more cycles pass until it is switched on, in which the arm falls.
+    # On a busy machine more cycles pass until it is switched on, while the arm falls.
     speed = np.max(np.abs(rates[0]))
     assert speed > 0.2 and np.max(np.abs(rates[-1])) < 0.1
     assert np.max(np.abs(rates[:, 0] - rates[:, 1])) < 0.1 * max(1.0, speed)
 
 
 def test_goals_that_cannot_be_followed_are_aborted(start):
-    """By the constraints of the package; joint_trajectory_controller holds where it is, and the springs swing out."""
+    """Constraints of the package; joint_trajectory_controller holds its position, and the springs swing out."""
     arm = start(*BOTH)
 
     def result(seconds, position):

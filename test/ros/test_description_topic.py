@@ -31,7 +31,7 @@ def describe(shared):
 
 @pytest.fixture
 def active(shared):
-    """Have the node take a robot, and be active."""
+    """Send a robot to the node, and activate it."""
     client, describe = shared
 
     def with_robot(urdf):
@@ -70,7 +70,7 @@ def streaming(client, omega=(1.0, 3.0)):
 
 
 def answered_by(urdf, rows, answers):
-    """For each setpoint, whether all of its answer is that of this robot."""
+    """For each setpoint, whether its answer belongs to this robot."""
     wanted = eom.ElasticArm(eom.load_robot(urdf)).feedforward(*np.swapaxes(rows, 0, 1))
     return np.all(
         [
@@ -96,7 +96,7 @@ def test_a_new_robot_takes_over_between_two_setpoints_at_rest_and_none_is_lost(a
     assert np.all(old ^ new)
     assert old[0] and new[-1]
     assert np.count_nonzero(np.diff(new.astype(int))) == 1
-    # The old one answers while the new one is compiled, but for pauses of a busy machine.
+    # The old robot answers while the new robot is compiled, except in pauses of a busy machine.
     times = np.array(received)
     taken_over = times[new[: len(times)]][0]
     meanwhile = times[(times > described) & (times < taken_over)]
@@ -130,7 +130,7 @@ def test_descriptions_that_cannot_be_used_are_refused_and_the_stream_goes_on(act
     assert (values["state"], values["robot"]) == ("active", "arm")
     assert client.process.log[logged:].count("new robot refused, the current one remains: ") == len(BAD)
     assert "Traceback" not in client.process.log
-    # The next good one is taken as if nothing had happened, once the arm rests.
+    # The next valid robot is used once the arm rests.
     client.answers_to(client.publish([rows[-1][0], *np.zeros((4, 2))]))
     describe(urdf_arm("better", mass=2.0))
     _, _, values = client.wait_for_diagnostics(lambda *s: s[2]["robot"] == "better", "the next robot")
@@ -143,17 +143,17 @@ def test_of_many_descriptions_the_last_one_stays_while_inactive_and_not_after_a_
     for i in range(5):
         describe(urdf_arm(f"arm_{i}", mass=fresh_mass()))
     client.wait_for_diagnostics(lambda *s: s[2]["robot"] == "arm_4", "the last one")
-    # Those that were old before they could be loaded are left out.
+    # Robots that are outdated before they are loaded are skipped.
     loaded = client.process.log.count(" with 2 joints: ")
     assert loaded < taken + 5
-    # The same description again changes nothing.
+    # An equal description changes nothing.
     assert client.transition("deactivate")
     for _ in range(2):
         describe(urdf_arm("same"))
         client.spin(0.3)
     assert client.process.log.count(" with 2 joints: ") == loaded + 1
     assert (client.state, client.next_diagnostics()[2]["robot"]) == ("inactive", "same")
-    # One is being loaded when the node is cleaned up.
+    # The node is cleaned up while it loads a robot.
     describe(urdf_arm("last", joints=[f"j{i}" for i in range(8)], mass=fresh_mass()))
     assert client.transition("cleanup")
     client.spin(0.5)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A setpoint has one meaning: each scene goes through all hosts of the control loop, whose commands are the same.
+"""A setpoint has one meaning: each scene gives the same commands in all hosts of the control loop.
 
-What they send keeps to the bounds of an oracle, and is what the scene is about.
+Commands are within the bounds of an oracle, and show the subject of the scene.
 """
 
 from collections.abc import Iterator
@@ -122,14 +122,14 @@ def scene_of(name: str) -> Scene:
 
 
 def known(rows: Array, others: Array) -> Array:
-    """Rows with the numbers of others where messages do not have them."""
+    """Rows filled with the numbers of others if messages lack them."""
     return np.where(np.isnan(rows), others, rows)
 
 
 @pytest.mark.parametrize("name", SCENES)
 def test_engines_agree(name: str, node: NodeEngine, tmp_path: Path) -> None:
     scene = scene_of(name)
-    # Messages are read in two ways, which makes no difference where hardly any comes.
+    # Messages are read in two ways, without a difference for few messages.
     few = sum(cycle.fields is not None for cycle in scene.cycles) < 0.05 * len(scene.cycles)
     # Messages do not have all that is sent.
     others = (looped if "Python" in scene.lacks else called)(scene).rows

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Timers in simulated time, where the clock advances again while a call is queued; timers always late; workers."""
+"""Timers in simulated time, if the clock advances again while a call is queued; timers always late; workers."""
 
 import signal
 import threading

@@ -27,7 +27,7 @@ def test_the_node_runs_without_standard_streams(start):
     assert client.process.stop(signal.SIGTERM) == 0
 
 
-# A transition whose file exists fails once.
+# A transition fails once if its file exists.
 FAILING_TRANSITIONS = """
 import os
 from eom_dynamics.ros.dynamics.node import DynamicsNode
@@ -49,7 +49,7 @@ RobotSupply.pause = failing("unconfigured_shutdown", RobotSupply.pause)
 
 
 def test_an_exception_in_a_transition_is_reported_and_leaves_a_node_that_can_be_configured(start, tmp_path):
-    """Also in the bring-up of the node, with which it begins."""
+    """Also during autostart."""
     (tmp_path / "activate").touch()
     client = start(*IIWA, patch=FAILING_TRANSITIONS)
     good = dict.fromkeys(STATE_FIELDS, np.zeros(7))
@@ -187,9 +187,9 @@ def test_arguments_that_nothing_reads_are_refused(ros, capsys, arguments, writte
 
 
 def files_in_shared_memory(pid):
-    """Names of the middleware's files that a process uses; none where it has ended.
+    """Names of the middleware's files that a process uses; empty after its end.
 
-    Not those of ports below 7400, which processes of all domains share.
+    Except ports below 7400, which processes of all domains share.
     """
     with contextlib.suppress(OSError):
         lines = Path(f"/proc/{pid}/maps").read_text().splitlines()

@@ -61,7 +61,6 @@ def test_a_goal_is_followed_with_feedback(at_home):
 
 
 def test_each_goal_of_a_burst_is_answered(at_home):
-    """Also if the node is held up meanwhile."""
     goal = FollowJointTrajectory.Goal(trajectory=joint_trajectory(NAMES, [0.0, 0.5], [HOME, HOME]))
     at_home.node.process.process.send_signal(signal.SIGSTOP)
     futures = [at_home.send_async(goal) for _ in range(20)]
@@ -125,7 +124,7 @@ def test_a_goal_of_continuous_joints_leads_to_the_nearest_turn(start):
 
 
 def under_way(arm, seconds=4.0):
-    """A goal of which the arm has gone a part."""
+    """A goal in motion."""
     arm.feedback.clear()
     handle = arm.send([0.0, seconds], [HOME, TARGET])
     arm.node.wait(lambda: np.max(np.abs(arm.node.feedforward[-1].motor_velocity)) > 0.1, "motion")
@@ -173,7 +172,7 @@ def test_a_goal_ends_with_its_node(start):
 
 
 def test_a_goal_ends_with_the_planner_process(start):
-    """And the next one is played: the node starts another process."""
+    """The next goal is played: the node starts another process."""
     arm = discovered(start)
     (planner,) = planners(arm.node.process.process.pid)
     os.kill(planner, signal.SIGSTOP)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Goals of FollowJointTrajectory are answered as by joint_trajectory_controller, but for those of a table in the docs.
+"""Goals of FollowJointTrajectory are answered as by joint_trajectory_controller, except for a table in the docs.
 
-Its answers are recorded in jtc_answers.json. Where it is installed, it is asked again; to record its answers anew, set
+Its answers are recorded in jtc_answers.json. If it is installed, its answers are compared; to record them again, set
 EOM_RECORD.
 """
 
@@ -49,7 +49,7 @@ DIFFERENT = {
     "a tolerance on the path that is violated": "aborted -4; elsewhere",
     "cancelled before its stamp": "canceled 0; home",
 }
-"""Answers of the node; docs/play.md says why."""
+"""Different answers of the node; docs/play.md has the reasons."""
 
 
 COUNT = int(os.environ.get("GOALS", "100"))
@@ -59,7 +59,7 @@ COUNT = int(os.environ.get("GOALS", "100"))
 def follower(start):
     # On a busy machine goals and states take long; but points that come in 0.5 s must not be due.
     given = ("--params-file", CONFIG / "panda.yaml", {"dynamics.trajectory_topics.START_LATENCY": 0.4})
-    # Nor must an arm at 0.3 rad/s, whose state is as old, start too far away; 0.1 rad away at rest is refused.
+    # An arm at 0.3 rad/s with an old state must not start too far away; 0.1 rad away at rest is refused.
     arm = start(*given, "-p", "safety:=strict", "-p", "start_tolerance:=0.09", client=FollowedArm)
     follower = Follower(arm.node, arm._executor, f"{arm.process.name}/follow_joint_trajectory")
     follower.process = arm.process
@@ -69,7 +69,7 @@ def follower(start):
 
 def expected_answers():
     expected = json.loads(RECORDED.read_text())
-    # The action accepts each goal at once, and aborts those that it refuses, with the reason.
+    # The action accepts each goal, and aborts a refused goal with the reason.
     expected = {name: answer.replace("rejected", "aborted -1") for name, answer in expected.items()}
     assert {name: expected[name] for name in DIFFERENT if expected[name] == DIFFERENT[name]} == {}
     return expected | DIFFERENT

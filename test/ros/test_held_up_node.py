@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motions that are sent to a dynamics node while its process is held up."""
+"""Motions sent to a dynamics node while its process is stopped."""
 
 import signal
 from collections.abc import Iterator

@@ -48,7 +48,7 @@ class Stack:
 
     @property
     def refusal(self):
-        """Why a trajectory was refused last."""
+        """Reason of the last refusal."""
         return self.node.values.get("last refused trajectory", "")
 
     def told(self, frame):
@@ -67,11 +67,11 @@ class Stack:
         self.node.repeat(show, lambda: stamp_of(self.node.diagnostics[-1]) == nanoseconds, "time")
 
     def play(self, until):
-        """Let time pass in steps of the stream, each as soon as the node has published the command before."""
+        """Advance time in steps of the stream, each after the previous command."""
         while self.now < until:
             self.node.repeat(
                 self._clock_at(self.now + PERIOD),
-                # The last one has the stamp of the end, which is rounded.
+                # The last command has the rounded stamp of the end.
                 lambda: self.node.feedforward and stamp_of(self.node.feedforward[-1]) >= self.now - 1000,
                 f"the command of {self.now}",
             )
@@ -80,7 +80,7 @@ class Stack:
         self.node.wait_for_diagnostics(lambda *s: "trajectory" in s[2], "the trajectory")
 
     def restart(self):
-        """Have the node forget where the joints are; time begins at 100 s."""
+        """Reset the positions of the joints in the node; time begins at 100 s."""
         client = self.node
         while client.state != "active":
             assert client.transition("activate")
@@ -111,7 +111,7 @@ def message(times=TIMES, positions=POSITIONS, stamp=None, names=NAMES, frame="he
 
 
 def assert_commands(answers, begin, motion):
-    """The answers are the feedforward of a motion that began at a time, ns."""
+    """The answers are the feedforward of a motion that started at `begin`, ns."""
     t = np.array([stamp_of(answer) - begin for answer in answers]) * 1e-9
     # Stamps are whole nanoseconds, and so are the times of the waypoints.
     ahead = motion.derivatives(np.minimum(t, motion.end))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""States and parameters of the node, and the ways in which it starts and ends."""
+"""States and parameters of the node, and its starts and ends."""
 
 import re
 import signal
@@ -66,12 +66,12 @@ SetpointStream._ignore_waiting = late
 
 
 def test_setpoints_from_before_the_node_is_active_are_not_answered(start, tmp_path):
-    """They wait in the middleware while the process starts, and would come at once."""
+    """They wait in the middleware while the process starts, and would arrive together."""
     go = tmp_path / "go"
     patch = LATE_ACTIVATION.format(go=str(go))
     client = start(*IIWA, "-p", "safety:=permissive", discovered=False, patch=patch)
     client.wait(client._setpoints.get_subscription_count, "a subscriber of setpoint")
-    client.spin(0.5)  # until the node knows the publisher, too
+    client.spin(0.5)  # until the node also knows the publisher
     for _ in range(20):
         client.publish(SETPOINT)
     client.spin(0.2)
@@ -157,7 +157,7 @@ def test_the_node_outlives_requests_that_rclpy_cannot_read(active):
     from rcl_interfaces.msg import Parameter, ParameterValue
     from rcl_interfaces.srv import SetParameters
 
-    # Deep enough for all answers, which may arrive before one is read.
+    # Deep enough for all answers, which may arrive before the first is read.
     service = active.client(SetParameters, "set_parameters", depth=100)
     no_such_type = Parameter(name="start_tolerance", value=ParameterValue(type=99))
     futures = [service.call_async(SetParameters.Request(parameters=[no_such_type])) for _ in range(20)]
@@ -263,7 +263,7 @@ STILL = np.zeros((4, 7))
 
 @pytest.fixture(scope="module")
 def held():
-    """A loop whose arm rests after a stop from that motion."""
+    """A loop with an arm at rest after a stop of the motion."""
     return stopped(ARM, MOVING, 0.3)
 
 
@@ -287,7 +287,7 @@ REMAINING = {"gravity": {}, "keep": {"wrench": tuple(row[0] for row in WRENCH.va
 
 @pytest.fixture(scope="module")
 def activated(start_shared):
-    """Activate a node with parameters; it has forgotten what it commanded."""
+    """Activate a node with parameters; it has no last command."""
     client = start_shared(*PANDA, depth=0)
     defaults = {"setpoint_timeout": 0.0, "on_setpoint_loss": "none", "effort_on_deactivate": "zero"}
 
@@ -311,7 +311,7 @@ def test_a_parameter_says_which_efforts_remain(activated, held, efforts):
     assert client.transition("deactivate")
     remains = ARM.feedforward(held.setpoint["q"], *STILL, **REMAINING[efforts])
     last, _ = last_commands(client)
-    # The effort of the first joint is the rounding of those of the others, 26 N m.
+    # The effort of the first joint is the rounding of 26 N m of other joints.
     np.testing.assert_allclose(last.effort, remains.tau, rtol=1e-9, atol=1e-15)
     np.testing.assert_allclose(last.motor_effort, remains.motor_effort, rtol=1e-9, atol=1e-15)
     assert not np.any(last.motor_velocity) and client.effort_command[-1].data == last.motor_effort
@@ -377,7 +377,7 @@ def test_a_second_signal_ends_the_node_at_once_and_at_rest(activated):
     in_motion(client)
     client.process.process.send_signal(signal.SIGINT)
     client.wait(lambda: client.feedforward[-1].status == STOPPING, "the stop")
-    client.spin(0.5)  # an earlier signal counts as the first one
+    client.spin(0.5)  # an earlier signal counts as the first
     client.wait(lambda: np.min(np.subtract(client.feedforward[-1].motor_position, MOVING[0])) > 0.05, "motion")
     assert client.process.stop(signal.SIGTERM) == 0
     last, setpoint = last_commands(client)

@@ -77,7 +77,7 @@ def test_a_planner_sends_splines_beyond_limits(node):
     def send():
         publisher.publish(spline(0.4, 0.04))
 
-    # By this text, since trajectories of the previous test may still be on their way, and be refused otherwise.
+    # This text, since trajectories of the previous test may still arrive, and be refused for other reasons.
     remedy = "times the duration meets all limits"
     with_limits(node, "refuse")
     node.repeat(send, lambda: any(remedy in status.message for status in statuses), "the refusal")

@@ -29,10 +29,10 @@ DEFLECTION = 5e-3  # rad, of motors from links at rest
 
 
 class MovedArm:
-    """A node of an arm of which a process publishes where it is, which is where this says.
+    """A node of an arm with positions published by a process, as set by the test.
 
     Attributes:
-        q: where the arm is, (7,).
+        q: position of the arm, (7,).
     """
 
     def __init__(self, client: Any) -> None:
@@ -76,7 +76,7 @@ class MovedArm:
         return bool(len(self.commanded)) and bool(np.abs(self.commanded[-1] - q).max() < 2 * DEFLECTION)
 
     def set_down(self, q: np.ndarray) -> None:
-        """Have the arm be elsewhere, with its drives off, and forget what was commanded."""
+        """Move the arm with its drives off, and clear the received commands."""
         self.follows = False
         self.q = q
         self.client.spin(0.4)
@@ -109,7 +109,7 @@ class MovedArm:
 
 @pytest.fixture
 def arm(start: Any) -> Iterator[MovedArm]:
-    """Which has reached a target under the defaults, after which nothing is commanded."""
+    """At a reached target under the defaults, without further commands."""
     arm = MovedArm(start("-p", "robot_file:=panda", "-p", "safety:=strict"))
     arm.arrive(HOME)
     yield arm
@@ -220,7 +220,7 @@ def empty_trajectory(arm: MovedArm, start: Any) -> None:
 
 
 def lost_stream(arm: MovedArm, start: Any) -> None:
-    """After which nothing is commanded with on_setpoint_loss none."""
+    """Without further commands: on_setpoint_loss none."""
     assert arm.client.transition("deactivate")
     assert arm.client.set_parameter("on_setpoint_loss", "none") == ""
     assert arm.client.transition("activate")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A robot that adds efforts itself, and whose drives have units of their own, through the nodes; the example bridge."""
+"""A robot that adds efforts itself, and has drives with their own units, through the nodes; the example bridge."""
 
 import runpy
 import socket
@@ -56,7 +56,7 @@ def test_the_last_command_is_in_the_units_of_the_drives(node):
 
 
 def test_the_simulated_robot_adds_them_and_counts_in_units(start, tmp_path):
-    """It stays at rest under sent efforts, which lack gravity: without what its drives add it would sag by 0.02 rad."""
+    """It rests under sent efforts without gravity: without the efforts of its drives it would sag by 0.02 rad."""
     ideal, q, zero = Actuator(motor=Motor(torque_constant=0.07)), np.array([0.3, -0.2]), np.zeros(2)
     joints = tuple(replace(joint, actuator=ideal, damping=0.0, friction=0.0) for joint in ROBOT.joints)
     arm = eom.ElasticArm(replace(ROBOT, joints=joints))

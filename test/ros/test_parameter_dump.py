@@ -37,7 +37,7 @@ def dump(client: Client) -> dict[str, Any]:
 
     names = client.call(ListParameters, "list_parameters", ListParameters.Request()).result.names
     values = client.call(GetParameters, "get_parameters", GetParameters.Request(names=names)).values
-    assert len(values) == len(names)  # rclpy answers nothing if one has no value
+    assert len(values) == len(names)  # rclpy answers nothing if a parameter has no value
     found = {name: parameter_value_to_python(value) for name, value in zip(names, values, strict=True)}
     return {name: value.tolist() if isinstance(value, array) else value for name, value in found.items()}
 
@@ -57,7 +57,7 @@ def written(client: Client, values: dict[str, Any], path: Path) -> Path:
 
 
 def set_all(client: Client, values: dict[str, Any], service: str) -> list[str]:
-    """Reasons of refusals of values that are set one by one or at once."""
+    """Reasons of refusals of values that are set one by one or together."""
     from rcl_interfaces.srv import SetParameters, SetParametersAtomically
     from rclpy.parameter import Parameter
 

@@ -140,7 +140,7 @@ def poses_of(positions):
 
 
 def test_inverse_kinematics_of_many_poses(node):
-    """In the joint order of the request, near the starts; one that is out of reach is said, and the others solved."""
+    """In the joint order of the request, near the starts; an unreachable pose is reported, the rest is solved."""
     q = np.random.default_rng(8).uniform(-0.5, 0.5, (20, N))
     poses, C = poses_of(q)
     poses[3].position.z = 9.0
@@ -152,7 +152,7 @@ def test_inverse_kinematics_of_many_poses(node):
     solved = np.array(answer.solved)
     np.testing.assert_allclose(eom.Kinematics(ROBOT).pose(found)[solved], C[solved], atol=1e-9)
     assert np.max(np.abs(found - q)[solved]) < 0.2 and answer.distance[3] > 7
-    # From the middle of the ranges, with a free orientation; no pose is none.
+    # From the middle of the ranges, with a free orientation; an empty request has an empty answer.
     answer = kinematics(node, pose=poses[:1], task=1)
     assert answer.success and list(answer.solved) == [True] and answer.angle[0] == 0
     assert kinematics(node).success
@@ -176,7 +176,7 @@ LOADED = with_parameters(ROBOT, payload_parameters(ROBOT, [PAYLOAD]))
 
 
 def assert_carried(node, rng, robot, **given):
-    """Answers are those for a robot, in whose file the payload is."""
+    """Answers equal those for a robot with the payload in its file."""
     state, dynamics = rng.uniform(-1, 1, (5, 3, N)), eom.Dynamics(robot, backend="numpy")
     fields = dict(zip(STATE_FIELDS, state, strict=True))
     answer = node.inverse_dynamics(outputs=MOTOR | MATRICES, **fields, **given)
@@ -196,7 +196,7 @@ def test_payloads_of_requests_and_of_the_topic(node, stream, rng):
     tool = ROBOT.tools[0].name
     node.wait_for_diagnostics(lambda *status: status[2].get("payload") == f"2 kg at {tool}", "the payload")
     assert_carried(node, rng, LOADED)
-    # What a request says comes before the topic.
+    # The request has precedence over the topic.
     assert_carried(node, rng, ROBOT, payload=[payload_message(eom.Payload(0.0))])
     wrong = payload_message(PAYLOAD, tool="hand")
     for client in (node, stream):

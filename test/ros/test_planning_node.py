@@ -89,13 +89,13 @@ def test_it_waits_for_a_robot_and_follows_a_new_one(start, describe):
 
 
 def test_answers_have_shared_memory_unless_a_profile_is_chosen(start, monkeypatch):
-    """Also where the robot cannot be used, which the node says in its diagnostics and its answers."""
+    """Also with an invalid robot, which diagnostics and answers report."""
     chosen = start.planning(*IIWA, "-p", "robot.joints.iiwa_joint_1.mass:=-1.0")
     level, message, _ = chosen.next_diagnostics()
     assert level == 2
     assert message.startswith("robot not loaded: parameters: robot.joints.iiwa_joint_1.mass: must be positive")
     assert terms(chosen).message == f"there is no robot: {message.partition(': ')[2]}"
-    before = largest_shared_memory(chosen.process.process.pid)  # later it maps that of others, too
+    before = largest_shared_memory(chosen.process.process.pid)  # later it also maps the memory of others
     if not before:
         pytest.skip("this middleware needs no shared memory")
     monkeypatch.delenv("FASTRTPS_DEFAULT_PROFILES_FILE")

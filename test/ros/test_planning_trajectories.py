@@ -41,7 +41,7 @@ def node(start_shared, limited_iiwa):
 def message(
     times=TIMES, names=NAMES, fields=("positions", "velocities", "accelerations"), order=range(N), motion=MOTION
 ):
-    """A JointTrajectory of these fields, and with what planners put in besides."""
+    """A JointTrajectory of these fields, with further fields of planners."""
     every = zip(("positions", "velocities", "accelerations"), motion, strict=True)
     rows = {field: np.array(values)[:, list(order)] for field, values in every if field in fields}
     trajectory = joint_trajectory([names[i] for i in order], times, **rows)
@@ -138,7 +138,7 @@ def test_exceeded_limits_and_the_scaling_that_meets_them(node):
     assert abs(velocity.value) == pytest.approx(rates.max(), rel=1e-3)
     assert velocity.time == pytest.approx(t[rates.argmax()], abs=2e-3)
     assert velocity.ratio == pytest.approx(abs(velocity.value) / 2)
-    # As it is, though times are rounded to nanoseconds.
+    # Unchanged, though times are rounded to nanoseconds.
     slower = ask(node, message(TIMES / 2 * answer.time_scaling, fields=("positions",)), outputs=8)
     assert (len(slower.exceeded), slower.time_scaling) == (0, 1.0)
     assert not slower.message
@@ -151,7 +151,7 @@ def set_point(trajectory, k, field, values):
     setattr(trajectory.points[k], field, array("d", values))
 
 
-# Of points, what the tests of replay do not have.
+# Cases of points that the tests of replay lack.
 BAD = {
     "trajectory has no points": (lambda t: t.points.clear(), {}),
     "joint_names[0]: the robot has no joint 'gripper'": (lambda t: t.joint_names.__setitem__(0, "gripper"), {}),
@@ -182,7 +182,7 @@ NAMED = [NAMES[4], NAMES[0]]
 
 
 def part():
-    """The message for two joints only, and with all others where they are measured."""
+    """The message for two joints only, and with all others at their measured positions."""
     held = np.linspace(-0.3, 0.3, N)
     moved = np.array([name in NAMED for name in NAMES])
     whole = tuple(np.where(moved, values, held * (k == 0)) for k, values in enumerate(MOTION))

@@ -32,7 +32,7 @@ def motion(count, *, wrench=True):
     return arrays
 
 
-# So that no command replaces one that has not been sent yet, where the machine was busy with others.
+# No command replaces an unsent command on a busy machine.
 RECORDED = ("-p", "qos_overrides.{namespace}/feedforward.publisher.depth:=1000")
 
 
@@ -46,7 +46,7 @@ def iiwa_process(ros, tmp_path_factory):
 
 @pytest.fixture
 def play(iiwa_process, tmp_path):
-    """Play setpoints to a node: exit code, reported counts, what else was printed, and the recorded answers."""
+    """Play setpoints to a node: exit code, reported counts, other output, and the recorded answers."""
     nodes = []
 
     def run(arrays, node=iiwa_process, **options):
@@ -63,7 +63,7 @@ def play(iiwa_process, tmp_path):
 
 
 def assert_answers(arrays, record, order=slice(None)):
-    """Each recorded number is that of the library."""
+    """Each recorded number equals the library's."""
     wrench = tuple(arrays[name] for name in WRENCH_FIELDS if name in arrays)
     wanted = eom.ElasticArm(ROBOT).feedforward(*(arrays[name] for name in STATE_NAMES), wrench=wrench)
     for name, values in zip(COMMAND_FIELDS, wanted, strict=True):
@@ -82,7 +82,7 @@ def test_nothing_is_lost_at_1_khz(play):
 
 
 def test_the_record_holds_what_was_sent_and_answered(play):
-    """In the order of the file's columns; a refused setpoint is lost, and the others are not."""
+    """In the order of the file's columns; only a refused setpoint is lost."""
     order, lost = [3, 0, 6, 1, 5, 2, 4], [40, 41, 70]
     arrays = motion(100)
     names = [NAMES[i] for i in order]

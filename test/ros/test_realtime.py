@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real-time scheduling of the stream, and locked memory: what they do, and warnings where they fail."""
+"""Real-time scheduling of the stream, and locked memory: effects, and warnings on failure."""
 
 import os
 import shutil
@@ -28,7 +28,7 @@ def permitted():
 
 
 def threads(pid):
-    """Policy without its flags, and priority, of each thread, by its number; the command as well."""
+    """Policy without its flags, and priority, of each thread, by its number; also the command."""
     found = {}
     for task in Path(f"/proc/{pid}/task").iterdir():
         thread = int(task.name)
@@ -44,7 +44,7 @@ def answers(client):
 
 @pytest.mark.skipif(not permitted(), reason="real-time scheduling is not permitted here")
 def test_from_activation_on_stream_and_middleware_are_in_real_time(start):
-    """And memory is locked where that is permitted."""
+    """Memory is locked if permitted."""
     asked = f"realtime_priority:={PRIORITY}", "autostart:=false"
     client = start(*ARGUMENTS, *(word for x in asked for word in ("-p", x)))
     node = client.process.process.pid

@@ -20,7 +20,7 @@ SETTINGS = {"stop_duration": 0.15, "start_tolerance": 10.0}
 
 
 class Recording:
-    """Messages of the topics of a node with the times at which this process sent or received them, ns."""
+    """Messages of the topics of a node with the times of sending or receiving, ns."""
 
     def __init__(self, node):
         self.node, self.topics = node, {name: [] for name in ("setpoint", "payload", "feedforward", "motor_setpoint")}
@@ -75,7 +75,7 @@ def test_all_commands_of_a_run_are_replayed_to_the_last_bit(start, tmp_path):
     def refuse(state, k):
         nonlocal refused
         refused += 1
-        # Those that can be read run cycles, also amid a stop: after a stall at times that are not recorded.
+        # Readable messages run cycles, also during a stop: after a stall at times that are not recorded.
         state[3:] = np.nan if k % 2 or refused > 30 else 1.7e308
         node.publish(state, at=500_000 * k + 1)
         node.spin(2e-3)

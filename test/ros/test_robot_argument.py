@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Argument robot_file of the launch files: what the nodes receive for each kind of file."""
+"""Argument robot_file of the launch files: parameters of the nodes for each kind of file."""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sources of the robot: each of them, their order of precedence, and what can be wrong with one."""
+"""Sources of the robot: each of them, their order of precedence, and their faults."""
 
 import itertools
 import json
@@ -42,7 +42,7 @@ class RobotProbe(RobotNode):
     """A node with nothing but a robot supply; collects the robots delivered in ``loaded``.
 
     Attributes:
-        robot_wanted: whether robots that arrive by themselves are to be loaded.
+        robot_wanted: whether arriving robots are loaded.
     """
 
     arm = None
@@ -132,7 +132,7 @@ def test_a_file(probe, tmp_path):
         assert_same(node.supply.load().evaluator.arm.robot, robot_from_urdf(ARM, SPRINGS))
     beside = probe("-p", "robot_file:=planar_2r", "-p", "robot.nam:=arm").supply.load()
     assert beside.error.endswith("; the robot is from robot.nam; without effect: robot_file")
-    # It is read anew at each loading.
+    # It is read again at each loading.
     xacro.write_text(HEAVY)
     assert name_of(node.supply.load()) == "heavy"
 
@@ -188,7 +188,7 @@ def xacro_files(folder):
 
 
 def test_nobody_on_the_network_chooses_a_program(probe, tmp_path):
-    """Paths of xacro files, and their arguments, are those that the node was started with."""
+    """Paths of xacro files, and their arguments, are fixed at the start of the node."""
     pytest.importorskip("xacro")
     xacro_files(tmp_path)
     node = probe()
@@ -199,7 +199,7 @@ def test_nobody_on_the_network_chooses_a_program(probe, tmp_path):
     assert answer.successful and NOT_EXPANDED in node.supply.load().error
     own = parameter_file(tmp_path, robot={"urdf": str(tmp_path / "arm.xacro"), "joints": {"elbow": {"damping": 0.5}}})
     assert probe(*own).supply.load().evaluator.arm.robot.joints[1].damping == 0.5
-    # Another file, and the first one again.
+    # Another file, and the first file again.
     node = probe("-p", f"robot_file:={tmp_path / 'arm.xacro'}")
     set_parameters(node, robot_file=str(CONFIG / "planar_2r.yaml"))
     assert name_of(node.supply.load()) == "planar_2r"
@@ -273,7 +273,7 @@ def test_a_bad_robot_of_another_node_is_delivered_once_and_can_be_corrected_ther
     node = probe("-p", "robot_source_node:=/rsp")
     node.spin_until(lambda: node.loaded)
     assert node.loaded[0].error.startswith("robot_description of node /rsp: line 1: ")
-    node.spin(0.5)  # it is asked again meanwhile
+    node.spin(0.5)  # the node requests it again
     assert len(node.loaded) == 1
     remote.set_parameters([Parameter("robot_description", value=ARM)])
     arrived(node, "arm")
@@ -318,7 +318,7 @@ def test_paused_it_asks_no_more(probe, other):
     arrived(node, "heavy")
 
 
-# --- What parameters add to a URDF ------------------------------------------------------
+# --- Additions of parameters to a URDF ------------------------------------------------------
 
 SPRINGS = {
     "joints": {
@@ -395,7 +395,7 @@ def test_the_node_waits_for_the_topic_and_brings_itself_up(start, describe):
     ids=["loop", "CC"],
 )
 def test_without_what_is_compiled_the_node_stays_unconfigured(start, tmp_path, missing, reason):
-    """It says what to do; nothing is computed in another way."""
+    """It has a remedy; nothing is computed in another way."""
     cache = f"import os\nos.environ['EOM_DYNAMICS_CACHE'] = {str(tmp_path / 'cache')!r}\n"
     client = start("-p", "robot_file:=planar_2r", patch=cache + missing)
     client.wait(lambda: f"robot not loaded: {reason}" in client.process.log, "the error")

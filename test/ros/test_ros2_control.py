@@ -45,7 +45,7 @@ TOLERANCE = 1e-12
 COMMAND = [sys.executable, "-m", "eom_dynamics.tools.cli.main", "codegen", "--language", "loop"]
 
 FIELDS = ("effort", "effort_rate", "effort_acceleration", "effort", "motor_position", "motor_velocity", "motor_effort")
-"""Of a FeedforwardCommand, in the order of the columns: state interfaces, then commands."""
+"""Fields of a FeedforwardCommand, in the order of the columns: state interfaces, then commands."""
 
 
 def recorded(arm, size, path):
@@ -177,7 +177,7 @@ def test_the_node_replay_and_the_controller_give_the_same_commands(name, size, s
     for got, function in zip((tau, taud, taudd, effort, *motors), (a, b, c, a, x, y, z), strict=True):
         np.testing.assert_array_equal(got, function)
 
-    # The same bits with a library that it compiles.
+    # Equal bits with a library that it compiles.
     _, *compiled = played(name, bag, "ignore", tmp_path, robot_file=name, command=COMMAND)
     for got, of_robot in zip(compiled, (tau, taud, taudd, effort, *motors), strict=False):
         np.testing.assert_array_equal(got, of_robot)
@@ -195,7 +195,7 @@ def test_cases_of_the_controller(name, tmp_path):
 
 
 def test_a_robot_with_more_joints_that_is_refused_leaves_no_reports(tmp_path):
-    """Warnings of the robot before would be read by the joints of the next one, beyond their end."""
+    """Warnings of the robot before would be read beyond the end of the joints of the next robot."""
     larger = tmp_path / "larger.so"
     assert main(["codegen", "--language=loop", "iiwa", "-o", str(larger)]) == 0
     checked = {"LARGER_KERNEL": larger, "CMAKE_CXX_FLAGS": "-O0 -fsanitize=address"}

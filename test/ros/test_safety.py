@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``safety: strict``, the default: its parameters, and what it refuses; test/control has its streams."""
+"""``safety: strict``, the default: its parameters and refusals; test/control has its streams."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from eom_dynamics.control.settings import SAFETY, SETTINGS
 
 @pytest.fixture(scope="module")
 def node(start_shared: Any) -> Any:
-    # This process may be held up for longer than the timeout of strict.
+    # This process may stall for longer than the timeout of strict.
     options = ("safety:=strict", "setpoint_timeout:=2")
     return start_shared("-p", "robot_file:=panda", *(word for option in options for word in ("-p", option)))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Of two dynamics nodes for the same motors, one is active, and the other one waits."""
+"""One of two dynamics nodes for the same motors is active; the second waits."""
 
 import signal
 import subprocess
@@ -45,7 +45,7 @@ def test_a_second_node_for_the_same_motors_is_not_activated(start):
     for text in (f"not activated: {first.process.namespace}/{first.process.name} publishes on", *topics):
         assert text in message and text in second.process.log
     assert "allow_other_publishers" in message
-    # The first one does not report a node that commands nothing.
+    # The first node does not report a node without commands.
     assert first.next_diagnostics()[0] == 0
     assert_answered_once(first)
     # Not for ever, and not against the user's will.
@@ -82,7 +82,7 @@ def test_one_of_two_nodes_that_start_together_is_active_and_the_other_one_waits_
     (winner,) = names_of_active(first, second)
     (loser,) = {*nodes} - {winner}
     assert_answered_once(nodes[winner])
-    # Not to be led by another one while a person has switched the first one off.
+    # No other node becomes active while a person has switched the first node off.
     assert nodes[winner].transition("deactivate")
     nodes[loser].spin(1.5)
     assert nodes[loser].next_diagnostics()[2]["state"] == "inactive"

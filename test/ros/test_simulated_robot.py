@@ -15,7 +15,7 @@ import eom_dynamics as eom
 from eom_dynamics.ros.simulated_robot_node import CommandPhase, CommandWatchdog, Pace
 
 IIWA = ("--params-file", CONFIG / "iiwa.yaml", EACH_WARNING, "-p", "rate:=500.0")
-# For commands that a test sends once: on a busy machine, the next one may be late.
+# For commands that a test sends once: on a busy machine, the next may be late.
 PATIENT = ("-p", "command_timeout:=0.0")
 ROBOT = eom.load_robot("iiwa")
 NAMES = list(ROBOT.joint_names)
@@ -49,7 +49,7 @@ def at_q(start_shared):
 
 @pytest.fixture(scope="module")
 def by_effort(start_shared):
-    """A robot that takes motor efforts, and gives none where they are missing."""
+    """A robot that takes motor efforts, and publishes no missing efforts."""
     arguments = ("-p", "command:=motor_effort", "-p", "command_timeout:=0.5", "-p", "on_timeout:=zero_effort")
     return starter(start_shared)(*IIWA, *AT_Q, *arguments)
 
@@ -196,7 +196,7 @@ def test_states_are_those_of_an_arm_at_rest(at_q):
     at_q.joints.clear()
     at_q.next_states(60)
     distances = np.diff([stamp_of(m) for m in at_q.joints]) * 1e-9
-    # Where the machine stalls for longer than 0.1 s, some time is let go.
+    # If the machine stalls for longer than 0.1 s, some time is dropped.
     assert close(np.median(distances), 0.01, 1e-4)
 
 
@@ -230,7 +230,7 @@ def test_a_bad_command_is_refused_and_the_last_good_one_holds(at_q):
         _, _, values = at_q.wait_for_diagnostics(lambda *s, n=count: int(s[2]["commands refused"]) == n, reason)
         assert values["last refusal"].startswith(reason)
         assert f"command refused, the last valid one remains: {reason}" in at_q.process.log
-    # Without effort beside it, the PD sags by some hundredths of a radian.
+    # Without feedforward effort, the PD sags by some hundredths of a radian.
     at_q.settle(lambda joints, motors: close(motors.position, goal, 2e-2), "the good command")
 
 

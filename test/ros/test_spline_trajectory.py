@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Splines of a planner: played as they are, or refused, beside the stream."""
+"""Splines of a planner: played unchanged, or refused, without effect on the stream."""
 
 import time
 from array import array
@@ -24,7 +24,7 @@ ARM = eom.ElasticArm(ROBOT)
 
 RATE = 250.0
 
-# From rest to rest in 1 s: 126 t^5 - 420 t^6 + 540 t^7 - 315 t^8 + 70 t^9, by joint.
+# Motion of 1 s between states at rest: 126 t^5 - 420 t^6 + 540 t^7 - 315 t^8 + 70 t^9, by joint.
 SHAPE = np.array([0, 0, 0, 0, 0, 126.0, -420.0, 540.0, -315.0, 70.0])
 START, DISTANCE = np.array([0.1, -0.2]), np.array([0.5, -0.3])
 
@@ -45,7 +45,7 @@ def publisher(node):
 
 @pytest.fixture(scope="module")
 def statuses(node, publisher):
-    """Statuses of trajectories, from now on."""
+    """Statuses of later trajectories."""
     statuses = node.collect(TrajectoryStatus, "trajectory_status")
     node.repeat(lambda: publisher.publish(rest_to_rest(1)), lambda: statuses, "the subscription")
     return statuses
@@ -66,7 +66,7 @@ def rest_to_rest(stamp=0, **changes):
 
 
 def command(node, position):
-    """Have a setpoint at rest answered, from where the next trajectory is to start."""
+    """Send a setpoint at rest, the start of the next trajectory."""
     node.answers_to(node.publish(**dict.fromkeys(STATE_FIELDS, np.zeros(2)) | {"position": np.asarray(position)}))
 
 
@@ -78,7 +78,7 @@ def assert_played(commands, begin):
     stamps = np.array([stamp_of(command) for command in commands])
     steps = np.diff(stamps, prepend=begin)
     t = np.cumsum([steps[0], *np.minimum(steps[1:], 20_000_000)]) * 1e-9
-    # The last command is that of the end, unless it is late, or others were.
+    # The last command is at the end, unless commands were late.
     late = (stamps[-1] - begin) * 1e-9 > t[-1] or steps[-1] > 1e9 / RATE
     assert t[0] >= 0 and -1e-8 <= t[-1] - 1.0 <= (0.02 if late else 1e-8)
     motion, ahead = [], np.minimum(t, 1.0)
@@ -93,7 +93,7 @@ def assert_played(commands, begin):
 
 @pytest.fixture
 def anew(node):
-    """Afterwards, the next test may begin anywhere, since a stop holds the arm where it came to rest."""
+    """Afterwards, the next test may begin anywhere, since a stop holds the arm."""
     yield
     for name in ("deactivate", "activate"):
         node.transition(name)
@@ -127,7 +127,7 @@ def test_splines_are_played_as_they_are(node, publisher, statuses):
     node.until_silent()
     assert f"trajectory accepted: 1 s, knots: 2, time 0 at {begin * 1e-9:.3f} s" in node.process.log
     assert_played(node.feedforward, begin)
-    # A single knot is a state to be reached: the motion goes on from where the joints are commanded to be.
+    # A single knot is a state to be reached: the motion continues from the commanded positions.
     node.feedforward.clear()
     goal = {"knots": array("d", [0.5])} | states([0.3, 0.0])
     assert (
@@ -162,7 +162,7 @@ def test_what_becomes_of_a_trajectory_is_published(node, publisher, statuses):
 
     def told():
         of_these = [status for status in statuses if stamp_of(status) in (first, second, third)]
-        # A busy machine delays cycles, which is said where it ends.
+        # A busy machine delays cycles, which the end reports.
         texts = ["" if "lost in late cycles" in status.message else status.message for status in of_these]
         return [(stamp_of(status), status.status, text) for status, text in zip(of_these, texts, strict=True)]
 
@@ -237,7 +237,7 @@ def test_a_stream_goes_on_where_the_clock_ends_a_trajectory_that_waits():
 
 @pytest.mark.usefixtures("ros")
 def test_a_trajectory_that_is_refused_midway_says_why():
-    """Efforts beyond what can be computed, where limits are ignored."""
+    """Efforts that overflow, with ignored limits."""
     fast = np.zeros((5, 3, 2))
     fast[2, 2] = 1e140
     with unspun_node("/midway", robot_file="planar_2r", limits="ignore") as node:

@@ -53,7 +53,7 @@ def test_figures_are_those_of_the_period(stream):
 
 
 REFUSED = "2 of 3 setpoints refused, the last: second"
-# What happens in successive periods, and the level and message of each.
+# Events in successive periods, and the level and message of each.
 PERIODS = {
     "refusals": [
         (lambda x: (x.answer(1), x.turn_down("first", "second")), Level.WARN, REFUSED),
@@ -85,13 +85,13 @@ def test_a_long_period_takes_bounded_memory_and_keeps_its_maximum(stream):
 def test_exceeded_limits_warn_with_the_worst_of_the_period_but_for_refusals(stream):
     stream.answer(*[1] * 5)
     _, worst, _ = (stream.go_beyond(ratio) for ratio in (1.5, 3.0, 2.0))
-    # Others are put into words where they are logged.
+    # Other texts are formatted when they are logged.
     kind, text = stream._node.warn.call_args.args
     in_full = stream._node.warn.call_args.kwargs["in_full"]
     assert (kind, text) == ("command exceeds limits", worst.replace("3", "2"))
     assert in_full() == f"{text}; {text.replace('elbow', 'wrist')}"
     level, message, values = stream.report(1.0)
-    # Not of the setpoints, as responses to their loss exceed limits, too.
+    # Not of the setpoints, as responses to their loss also exceed limits.
     assert (level, message) == (Level.WARN, f"3 commands exceed limits, the worst: {worst}")
     assert (values["over limits"], values["worst violation"]) == ("3", worst)
     level, _, values = stream.report(1.0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Setpoints and requests in, commands out, over DDS: every number and bit, refusals, and what the node says of them."""
+"""Setpoints and requests in, commands out, over DDS: every number and bit, refusals and their messages."""
 
 import itertools
 import re
@@ -105,7 +105,7 @@ def assert_answers(client, number, case):
         assert_close(getattr(feedforward, name), values)
     for name in ("position", "velocity", "effort"):
         assert_close(getattr(motor_setpoint, name), wanted[f"motor_{name}"])
-    # In the robot's order, whatever the setpoint's is.
+    # In the robot's order for any order of the setpoint.
     assert_close(np.array(effort_command.data)[order], wanted["motor_effort"])
     for answer in (feedforward, motor_setpoint):
         assert (answer.header.stamp.sec, answer.header.stamp.nanosec) == (1_700_000_000, number)
@@ -183,7 +183,7 @@ def of_library(state):
 
 
 def test_topics_that_nobody_hears_are_heard_again(iiwa, rng):
-    """The only subscription of one topic ends and begins anew; its messages are those of the setpoints from then on."""
+    """The only subscription of a topic ends and starts again; it receives the later setpoints."""
     from std_msgs.msg import Float64MultiArray
 
     def end(subscription):

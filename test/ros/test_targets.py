@@ -61,7 +61,7 @@ def at_rest(node: Any) -> Any:
     state = np.zeros((5, 7))
     state[0] = REST
     node.answers_to(node.publish(state))
-    # What a test sends on another topic must not be overtaken by it.
+    # Messages of a test on other topics must arrive before it.
     aim(node, [JOINTS[0]], [0.0], header=Header(frame_id="first"))
     node.wait(lambda: node.motor_setpoint[-1].header.frame_id == "first", "the first target")
     node.motor_setpoint.clear()
@@ -80,7 +80,7 @@ def position(client: Any) -> np.ndarray:
 
 
 def arrive(client: Any, wanted: Any, joint: Any = slice(None)) -> Any:
-    """Wait for a position, and for its report: the target before was reached, too. Returns values of diagnostics."""
+    """Wait for a position, and for its report: the previous target was also reached. Returns values of diagnostics."""
     wanted = pytest.approx(wanted, abs=DEFLECTION)
     client.wait(lambda: client.motor_setpoint and position(client)[joint] == wanted, "arrival")
     return client.wait_for_diagnostics(lambda *status: status[2].get("target") == "reached", "a report")[2]
@@ -117,7 +117,7 @@ def test_chunks_of_a_subset_of_joints_hold_the_others(client: Any) -> None:
     arrive(client, REST + np.array([0.3, 0, 0, 0, 0, 0, 0.3]))
     held = [list(client.motor_setpoint[-1].name).index(name) for name in JOINTS[1:6]]
     rows = np.array([message.position for message in client.motor_setpoint])[:, held]
-    # Motors turn with the springs, whose load changes.
+    # Motors turn with the springs as their load changes.
     assert np.ptp(rows, axis=0).max() < DEFLECTION
     publisher.publish(JointTrajectory(joint_names=[JOINTS[0], "finger"], points=points))
     refused(client, "the robot has no joint 'finger'")
@@ -138,7 +138,7 @@ REFUSED = [
 
 
 def test_a_refused_target_says_why_and_the_last_one_stays(client: Any) -> None:
-    """That without names is in the order of the robot."""
+    """Without names, the order is the robot's."""
     aim(client, [], [0.1, *REST[1:]])
     for names, positions, reason in REFUSED:
         aim(client, names, positions)
@@ -170,7 +170,7 @@ def test_speed_is_scaled_by_the_topic_of_joint_trajectory_controller_also_from_b
     client = start("-p", "robot_file:=sea_planar_2r", "-p", "autostart:=false")
     kept = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
     publisher = client.node.create_publisher(kind, f"{client.process.name}/speed_scaling_input", kept)
-    publisher.publish(kind(factor=0.4))  # a node that starts later receives it, too
+    publisher.publish(kind(factor=0.4))  # a node that starts later also receives it
     for transition in ("configure", "activate"):
         assert client.transition(transition)
     client.wait_for_diagnostics(lambda *status: status[2].get("speed scaling") == "40 %", "the speed")
@@ -181,7 +181,7 @@ def test_speed_is_scaled_by_the_topic_of_joint_trajectory_controller_also_from_b
 def test_a_pause_and_a_scaled_speed_say_that_they_are_for_trajectories(client: Any) -> None:
     scaling, state = client.publisher(Float64, "speed_scaling"), np.zeros((5, 7))
     text = "speed_scaling: it is for trajectories alone, a motion to a target keeps its speed"
-    # At a target where the arm rests already, there is one command.
+    # At a target already reached, there is one command.
     client.wait_for_diagnostics(lambda *status: status[2].get("target") == "reached", "the first target")
     scaling.publish(Float64(data=0.4))
     client.wait_for_diagnostics(lambda *status: status[2].get("speed scaling") == "40 %", "a speed before the target")
@@ -269,7 +269,7 @@ def test_the_messages_of_moveit_servo_are_followed_and_their_end_is_rest(client:
     arrive(client, np.array(message.points[-1].positions))
     stamps = 1e-9 * np.array([stamp_of(message) for message in client.motor_setpoint])
     steps = np.diff([message.position for message in client.motor_setpoint], axis=0) / np.diff(stamps)[:, None]
-    # No step, also after messages that came late, with which the arm catches up within its limits.
+    # No step, also after late messages; the arm catches up within its limits.
     assert np.abs(steps).max() < eom.load_robot("panda").joints[0].limits.velocity + 0.1
     after = client.next_diagnostics()[2]
     assert after.get("targets refused") == before or "stamp" not in after["last refused target"]

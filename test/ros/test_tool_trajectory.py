@@ -75,7 +75,7 @@ AWAY = POSES[0].copy()
 AWAY[:3, 3] *= 3.0
 WRIST = [Q + np.array([0, 0, 0, 0, x - Q[4], 0]) for x in (0.4, -0.4)]
 
-# Poses, their times, the start, and other fields of the request; and what the refusal says.
+# Poses, their times, the start, and other fields of the request; and the refusal.
 OPTIONS = {"trajectory": start_at(Q), "ends": "free", "no_overshoot": True}
 REFUSED = [
     (POSES, TIMES, {"trajectory": start_at(Q, count=2)}, "trajectory has 2 points; beside tool_"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Goals on the topic joint_trajectory are answered by their statuses as those of the action by its results."""
+"""Goals on the topic joint_trajectory have statuses that match the results of the action."""
 
 import itertools
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Setpoints that stop, or are not valid any more: each policy, each cause, and the return of the setpoints."""
+"""Setpoints that stop or become invalid: each policy, each cause, and the return of the setpoints."""
 
 import itertools
 import re
@@ -53,7 +53,7 @@ def node(start_shared, tmp_path_factory):
 
 @pytest.fixture
 def configure(node):
-    """Have the node active with parameters, and else the default ones."""
+    """Activate the node with parameters, otherwise with defaults."""
 
     def set_them(**values):
         node.transition("deactivate")
@@ -65,13 +65,13 @@ def configure(node):
 
 
 _FIRST = itertools.count(10**6)
-"""Numbers of frames of setpoints, which tell a test's commands from those of the test before."""
+"""Numbers of frames of setpoints, which separate the commands of successive tests."""
 
 
 def since(node):
     """Commands from the last setpoint of :func:`publish_until_answered` on; some of the test before may arrive late.
 
-    Each command is looked at once: a node that holds sends hundreds a second, and a slow client must keep up.
+    Each command is checked once: a node that holds sends hundreds a second, and a slow client must keep up.
     """
     messages = node.feedforward
     while node.start < len(messages) and number_of(messages[node.start]) < node.first:
@@ -92,7 +92,7 @@ def wait_for(node, status, count=1):
 
 
 def ended(node):
-    """Whether a stop has ended: a HELD command without velocity."""
+    """True if a stop has ended: a HELD command without velocity."""
     last = node.feedforward[-1]
     return number_of(last) >= node.first and last.status == HELD and not any(last.motor_velocity)
 
@@ -111,7 +111,7 @@ def publish_until_answered(node, state=STATE):
 
 
 def begin(node, first):
-    """Take commands from now on, to setpoints with a number of their own."""
+    """Receive commands to setpoints with a new number."""
     node.first, node.start, node.frame = first, len(node.feedforward), f"frame {first}"
 
 
@@ -123,8 +123,8 @@ def test_hold_brings_the_arm_to_rest_without_a_step(node, configure):
     stopping = found.count(STOPPING)
     assert found == [FRESH] + [STOPPING] * stopping + [HELD] * (len(found) - 1 - stopping)
     assert [message.held for message in since(node)] == [status != FRESH for status in found]
-    assert stopping > 20  # none of them is later by more than 20 ms
-    # That of the duration asked for, which meets all limits.
+    assert stopping > 20  # each is at most 20 ms late
+    # A stop of the requested duration, which meets all limits.
     loop = stopped(ARM, STATE, 0.5)
     end = loop.setpoint["q"]
     np.testing.assert_array_equal(since(node)[-1].motor_position, loop.command["motor_position"])
@@ -305,13 +305,13 @@ class Unspun:
             self.stream.stops._tick()
 
     def publish(self, state, names):
-        """Send a setpoint; returns why the last one was refused."""
+        """Send a setpoint; returns the reason of the last refusal."""
         fields = dict(zip(STATE_FIELDS, map(doubles, np.asarray(state, dtype=float)), strict=True))
         self.stream.answer_bytes(serialize_message(JointTrajectorySetpoint(joint_names=names, **fields)))
         return self.stream.statistics.last_refusal
 
     def describe(self, robot):
-        """Have the node receive a robot; returns why it was refused."""
+        """Send a robot to the node; returns why it was refused."""
         evaluator = SetpointEvaluator(eom.ElasticArm(robot))
         self.node.on_robot(LoadedRobot(None, evaluator, loop=SetpointLoop(evaluator)))
         return self.node.refused_robot
@@ -389,7 +389,7 @@ def test_setpoints_are_lost_while_the_clock_stands_still(start):
 
 
 def test_a_clock_that_stalls_amid_a_stream_and_one_that_begins_anew_are_followed_again(start):
-    """By the steady clock, the arm comes to rest; targets with stamps of a new simulation are not older ones."""
+    """The arm stops by the steady clock; targets of a new simulation are not old."""
     node = start(*ARGUMENTS, *BY_CLOCK, "-p", "on_setpoint_loss:=hold")
     clock, targets = node.publisher(Clock, "clock"), node.publisher(JointState, "target")
     now, state = 100.0, np.zeros((5, 7))

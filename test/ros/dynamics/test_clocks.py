@@ -25,7 +25,7 @@ class Clocks:
         return self.clock
 
     def pass_ms(self, steady: float, rate: float = 1.0) -> float:
-        """Let steady time pass in steps of 2 ms, the clock at a rate; returns the time that has passed, ms."""
+        """Advance steady time in steps of 2 ms, the clock at a rate; returns the time that has passed, ms."""
         begin = self.watched.now()
         for _ in range(round(steady / 2)):
             self.steady += 2 * MS

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Goals of follow_joint_trajectory, without control_msgs, whose fields depend on its version."""
+"""Goals of follow_joint_trajectory, without control_msgs: its fields depend on its version."""
 
 import time
 from array import array
@@ -160,7 +160,7 @@ def test_a_goal_ends_with_the_joint_states(goal):
 
 
 def test_joint_states_of_an_arm_are_not_lost_beside_faster_ones_of_a_gripper(ros):
-    """Nor does a state that waits to be read keep the executor busy."""
+    """A state that waits does not keep the executor busy."""
     from sensor_msgs.msg import JointState
 
     from eom_dynamics.ros.robot_node import MeasuredJoints
@@ -172,7 +172,7 @@ def test_joint_states_of_an_arm_are_not_lost_beside_faster_ones_of_a_gripper(ros
     for name in ("elbow", *["gripper"] * 50):
         publisher.publish(JointState(name=[name], position=array("d", [0.1])))
     busy, since = time.thread_time(), time.monotonic()
-    while time.monotonic() < since + 0.5:  # a first spin may find something else to do, and end at once
+    while time.monotonic() < since + 0.5:  # a first spin may do something else and end early
         ros.spin_once(node, timeout_sec=0.5)
     assert time.thread_time() - busy < 0.1 * (time.monotonic() - since)
     wait_for(lambda: arrived.update(measured.read()) or "gripper" in arrived)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measured input of the node: cycles have it while it is recent; what is missing, stale or wrong is reported.
+"""Measured input of the node: cycles have it while it is recent; faults are reported.
 
 Contact by it is published when it begins and ends, with external efforts and the wrench.
 """
@@ -98,7 +98,7 @@ def test_contact_is_published_with_the_wrench_that_a_push_at_the_tool_is(tmp_pat
         begin, end = contacts[np.argmax(flags)], contacts[len(flags) - np.argmax(flags[::-1])]
         assert abs(begin.effort) > begin.threshold and end.joint_name == begin.joint_name
         assert 300 < cycle_of(begin) < 330 and cycle_of(end) > 800
-        # With each sample, from the time on at which the observer has settled.
+        # With each sample, once the observer has settled.
         assert [cycle_of(x) for x in contacts] == list(range(cycle_of(contacts[0]), 1200))
         assert cycle_of(contacts[0]) < 300 and not contacts[0].joint_name
         node.get_clock().set_ros_time_override(Time(nanoseconds=START + 1200 * MS))

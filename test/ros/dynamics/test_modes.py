@@ -65,7 +65,7 @@ def test_on_springs_an_arm_gets_the_efforts_of_its_weight_also_when_motors_are_l
         assert len(errors) == 1 and node.report(1.0).level == Level.ERROR
         held = node._stream.loop.loop.setpoint["q"].copy()
         weight = node.arm.feedforward(held, 0 * q, 0 * q)
-        assert np.abs(held - q).min() > 0.05  # where it was pushed to
+        assert np.abs(held - q).min() > 0.05  # at its pushed position
         np.testing.assert_allclose(last(sent).effort, weight.motor_effort, atol=1e-6)
         tick(node, 1200, weight.motor_position)
         assert node.report(1.0).values["mode"] == "position" and "measured again" in node.report(1.0).message

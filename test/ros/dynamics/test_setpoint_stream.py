@@ -174,7 +174,7 @@ PATHS = ("compiled", "field by field")
 
 @pytest.fixture(scope="module")
 def node(ros, tmp_path_factory):
-    """An active node whose executor does not spin, with the compiled calls of its robot."""
+    """An active node without a spinning executor, with the compiled calls of its robot."""
     path = tmp_path_factory.mktemp("robot") / "arm.yaml"
     path.write_text(robot_as_yaml(ROBOT).text, encoding="utf-8")
     with unspun_node("/refused", robot_file=path, **PARAMETERS) as node:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Splines of a planner: checked, and played in place of others."""
+"""Splines of a planner: checked, and played instead of others."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -36,7 +36,7 @@ def node(ros: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def receive(node: Any, *messages: Any) -> list[Any]:
-    """Have a node receive splines and plan them; return their statuses."""
+    """Publish splines to a node that plans them; return their statuses."""
     statuses: list[Any] = []
     node._trajectories._status.publish = statuses.append
     jobs: list[Any] = []
@@ -113,7 +113,7 @@ def clocked(ros: Any) -> Iterator[Clocked]:
 
 @pytest.mark.parametrize("at", [1002.0, 1007.0], ids=["nothing is due", "a command is due"])
 def test_a_motion_replaces_another_without_a_step(clocked: Clocked, at: float) -> None:
-    """The command that was due was sent with velocity zero, from where the new motion began."""
+    """The command that was due was sent with velocity zero, at the start of the new motion."""
     player, motion = clocked.node._stream.player, rest_to_rest([0.0, 0.0], [1.0, 1.0], 2.0)
     clocked.receive(motion)
     for ms in range(4, 1001, 4):
@@ -133,7 +133,7 @@ def test_a_motion_replaces_another_without_a_step(clocked: Clocked, at: float) -
 def test_a_motion_may_start_where_an_arm_sags(
     clocked: Clocked, monkeypatch: pytest.MonkeyPatch, measured: float, plays: bool
 ) -> None:
-    """A planner knows where the arm is measured alone; further away than drives let it sag, it is not where it was."""
+    """A planner knows only the measured position; an arm beyond the sag of its drives was moved."""
     stream = clocked.node._stream
     stream.loop.configure(start_tolerance=0.01)
     monkeypatch.setattr(stream.measured._joints, "present", lambda names: (np.full(2, measured), 0))
@@ -149,7 +149,7 @@ def test_a_motion_may_start_where_an_arm_sags(
 
 
 def test_a_refusal_at_its_start_also_ends_the_motion_that_it_would_have_replaced(ros: Any) -> None:
-    """That was reported as replaced: slowed down, it is not where the waiting one starts, and went on for nobody."""
+    """It was reported as replaced; slowed down, it is not at the start of the waiting motion."""
     with unspun_node("/replaced", robot_file="sea_planar_2r", use_sim_time="true") as node:
         stream, now, told = node._stream, START, list[Any]()
         stream.supervision.clock.__init__(stream.supervision.clock._read, lambda: now)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arms with payloads: those of a robot, in whose file the payload is, without new code for each payload."""
+"""Arms with payloads: equal to a robot with the payload in its file, without new code for each payload."""
 
 from types import SimpleNamespace
 

@@ -26,7 +26,7 @@ def seconds():
 
 @pytest.fixture(scope="session", autouse=True)
 def awake(record_testsuite_property):
-    """Keep idle processors awake where permitted: in a virtual machine on a busy host, some take 50 ms to wake up."""
+    """Keep idle processors awake if permitted: in a virtual machine on a busy host, some take 50 ms to wake up."""
     permitted = os.access(LATENCY, os.W_OK)
     record_testsuite_property("idle processors", "kept awake" if permitted else "asleep")
     with contextlib.ExitStack() as kept:

@@ -16,7 +16,7 @@ import eom_dynamics as eom
 from eom_dynamics.robot import robot_from_urdf
 
 NAMES = ("shoulder", "elbow")
-# Setpoints a second: few enough for a busy machine, whose delays should not be taken for those of the fault.
+# Setpoints a second: few enough for a busy machine, with delays that are not due to the fault.
 RATE, COUNT, FAULT = 250, 2000, 500
 
 # Backends other than the compiled one add in another order.
@@ -80,7 +80,7 @@ class Machine:
         self.cache.chmod(0o500)
 
 
-# Name of the fault; how it is made; whether the new robot was compiled before; whether it is taken then, or refused.
+# Name of the fault; how it is made; whether the new robot was compiled before; whether it is then accepted or refused.
 FAULTS = {
     "compiler missing": (Machine.missing, False, False),
     "compiler failing": (Machine.fails, False, False),
@@ -97,7 +97,7 @@ FAULTS = {
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    """For the nodes that the test starts; what is compared with is compiled before."""
+    """For the nodes that the test starts; the reference is compiled before."""
     machine = Machine(tmp_path)
     machine.urdfs = [urdf_arm(f"arm_{k}", NAMES, fresh_mass()) for k in range(2)]
     machine.arms = [eom.ElasticArm(robot_from_urdf(urdf)) for urdf in machine.urdfs]
@@ -165,7 +165,7 @@ def test_another_robot(start, describe, machine, tmp_path, fault_row, name):
 
 
 def test_a_compiler_that_is_killed(start, describe, machine, fault_row, tmp_path):
-    """Killed together with its node; the next one compiles anew."""
+    """Killed together with its node; the next node compiles again."""
     urdf = machine.urdfs[0]
     (tmp_path / "fault").write_text(f"echo $$ > {tmp_path}/pid; exec sleep 1000\n")
     client = start_on(start, describe.topic)

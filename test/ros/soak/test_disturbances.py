@@ -17,7 +17,7 @@ from eom_dynamics.robot import robot_from_urdf
 
 RATE, SECONDS = 1000, 30
 
-# Of motion and rest, s.
+# Times of motion and rest, s.
 PERIOD = 4.0
 NAMES = [f"joint_{i}" for i in range(1, 8)]
 
@@ -38,9 +38,9 @@ JUMPS = tuple(round(jump * 1e9) for jump in (5, -3, 0.3, -0.2, 1000, -1000))
 
 
 def motion(count):
-    """A motion from within all limits, with rests, at which robots are replaced.
+    """A motion from within all limits, with rests for the replacement of robots.
 
-    At times the first joint exceeds its position, the last one its velocity.
+    Sometimes the first joint exceeds its position, the last joint its velocity.
     """
     t = np.arange(count)[:, np.newaxis] / RATE
     rests = t % PERIOD > PERIOD / 2
@@ -55,7 +55,7 @@ def motion(count):
 
 
 class Disturbances:
-    """New robot descriptions, each as soon as the last one has been taken, and a clock that jumps once a second."""
+    """New robot descriptions, each once its predecessor is in use, and a clock that jumps once a second."""
 
     def __init__(self, client):
         from rclpy.qos import DurabilityPolicy, QoSProfile
@@ -74,7 +74,7 @@ class Disturbances:
         client.node.create_timer(TICK / 10**9, self._tick)
 
     def describe(self):
-        """Publish a robot that is to be compiled, and the one before it again, which is cached, in turn."""
+        """Publish a new robot to compile, and its cached predecessor, in turn."""
         name = f"arm_{len(self.urdfs)}"
         if len(self.urdfs) > 1 and self.described == list(self.urdfs)[-1]:
             name = list(self.urdfs)[-2]
@@ -83,7 +83,7 @@ class Disturbances:
         self._descriptions.publish(self._description)
 
     def go_on(self):
-        """Replace the robot if it has been taken, and observe memory."""
+        """Replace the robot once it is in use, and observe memory."""
         if status_of(self._client.diagnostics[-1])[2]["robot"] == self.described:
             self.describe()
         self.resident.append(self._client.process.resident_bytes)
@@ -106,7 +106,7 @@ def test_nothing_is_lost_while_limits_are_exceeded_robots_replaced_and_the_clock
     counts, record = played(client, tmp_path, arrays, RATE, lambda _: disturbances.go_on())
     assert counts == {"sent": SECONDS * RATE, "received": SECONDS * RATE, "lost": 0, "out_of_order": 0}
 
-    # Each answer is that of one robot, and robots follow each other as the node has logged.
+    # Each answer belongs to one robot, and robots follow each other as the node has logged.
     robots = np.full(SECONDS * RATE, -1)
     for number, urdf in enumerate(disturbances.urdfs.values()):
         arm = eom.ElasticArm(robot_from_urdf(urdf, ADDITIONS))
@@ -118,7 +118,7 @@ def test_nothing_is_lost_while_limits_are_exceeded_robots_replaced_and_the_clock
     assert all(robot in remaining for robot in in_turn), f"{in_turn}, logged {taken}"
     assert len(set(in_turn)) >= 3
 
-    # Each setpoint is answered once, those beyond limits too, and they are counted.
+    # Each setpoint is answered once, also beyond limits, and counted.
     values = client.next_diagnostics()[2]
     assert values["received"] == values["published"]
     assert {values[name] for name in ("refused", "held", "ignored while not active", "dropped as too old")} == {"0"}

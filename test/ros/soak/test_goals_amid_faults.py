@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Goals amid processes that are killed, stopped and started again at random times: each is answered once, and truly."""
+"""Goals while processes are killed, stopped and started again at random times: each is answered once, and correctly."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ from sensor_msgs.msg import JointState
 
 COUNT = int(os.environ.get("GOALS", "40"))
 
-# Duration of each motion, and the longest time from what ends a goal to its answer on a busy machine, s.
+# Duration of each motion, and longest time from the end of a goal to its answer on a busy machine, s.
 DURATION, ANSWER = 1.5, 60.0
 
 # Largest distance of a link that rests from its motor, by its weight, rad.
@@ -37,7 +37,7 @@ class SimulatedArm(FollowingArm):
     def start_node(self, start, **options):
         super().start_node(start, **options)
         self.publishes = False
-        self.states = []  # the latest ones: of thousands in a queue, a busy machine sees those of the last motion
+        self.states = []  # the latest ones: of thousands in a queue, a busy machine sees states of the last motion
         self.node.node.create_subscription(JointState, "joint_states", self.states.append, 1)
         if "beside" not in options:
             self.start_robot(start, HOME)
@@ -66,7 +66,7 @@ class SimulatedArm(FollowingArm):
         return "\n".join(x.process.log[-3000:] for x in (self.node, self.robot))
 
     def rest(self):
-        """Wait until the links have not moved for a while, and return where they are."""
+        """Wait until the links have not moved for a while, and return their positions."""
         until = time.monotonic() + ANSWER
         while True:
             count, before = len(self.states), self.measured
@@ -79,7 +79,7 @@ class SimulatedArm(FollowingArm):
 
 
 def test_each_goal_is_answered(start):
-    """Success only where the arm is at the target, and no motion after the answer."""
+    """Success only at the target, and no motion after the answer."""
     rng = np.random.default_rng(20260114)
     arm, answers = SimulatedArm(start), []
     assert any(arm.ask([0.0, 0.1], [HOME, HOME])[0] == SUCCEEDED for _ in range(20))

@@ -17,11 +17,11 @@ import eom_dynamics as eom
 IIWA = ("--params-file", CONFIG / "iiwa.yaml")
 ROBOT = eom.load_robot(CONFIG / "iiwa.yaml")
 
-# Setpoints a second: few enough for a busy machine, whose delays should not be taken for those of the fault.
-# Setpoints of a stream; the fault comes when so many have been sent.
+# Setpoints a second: few enough for a busy machine, with delays that are not due to the fault.
+# Setpoints of a stream; setpoints sent before the fault.
 RATE, COUNT, FAULT = 250, 2000, 500
 
-# Time for which a process is stopped, s: for the node less than its queue of 1000 setpoints holds, and more.
+# Duration of the stop of a process, s: for the node less than its queue of 1000 setpoints holds, and more.
 STOPPED, TOO_LONG = 1.0, 6.0
 QUEUE = 1000
 
@@ -80,7 +80,7 @@ def test_a_node_that_is_killed_and_started_again(start, stream):
 
     fault = Fault(client.process.process.kill, restart, 0.5)
     counts = stream(client, "node: kill -9, started again 0.5 s later", fault, after=lambda: restarted[0])
-    # Nothing while there is no node; everything before, and from its activation on.
+    # No command without a node; everything before, and from its activation on.
     assert 0 < counts["lost"] < COUNT - FAULT
 
 
@@ -88,7 +88,7 @@ def test_a_node_that_is_killed_and_started_again(start, stream):
 def test_a_node_that_is_stopped(start, stream, pause):
     client = start(*IIWA, client=Client)
     counts = stream(client, f"node: SIGSTOP for {pause:g} s", stop_and_continue(client.process.process, pause))
-    # Its queue and that of the publisher keep the last ones.
+    # Its queue and the publisher's queue keep the last setpoints.
     assert counts["lost"] <= max(0, round(pause * RATE) - QUEUE + RATE // 4)
 
 
@@ -127,7 +127,7 @@ def test_planners(start, stream, script, tmp_path, monkeypatch, victim, how):
         fault = kill(process)
     counts = stream(client, f"{victim}: {how}, while two planners call", fault)
     assert counts["lost"] == 0
-    # The planner that is left is answered still, by the planning node or the one that has been started again.
+    # The remaining planner is still answered, by the planning node or its successor.
     processes.end(callers[1])
     asked = json.loads((tmp_path / "planner_1.json").read_text())
     assert asked["problem"] == ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches for which a planning node has no memory."""
+"""Batches beyond the memory of a planning node."""
 
 import resource
 from pathlib import Path
@@ -17,7 +17,7 @@ from eom_dynamics.trajectory import paper_motion
 IIWA = ("--params-file", CONFIG / "iiwa.yaml")
 RATE, COUNT, FAULT = 250, 2000, 500
 
-# States of a batch; address space beyond the present one that the planning node may have, bytes. The request takes
+# States of a batch; further address space of the planning node, bytes. The request takes
 # 28 MB, the answer 39 MB.
 STATES = 100_000
 LEFT = (8 << 20, 40 << 20, 100 << 20)

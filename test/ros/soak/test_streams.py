@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A long stream of setpoints, alone and beside four planners: losses, latency beside an echo node, memory, numbers."""
+"""A long stream of setpoints, alone and with four planners: losses, latency against an echo node, memory, numbers."""
 
 import json
 import time
