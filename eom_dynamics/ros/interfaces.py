@@ -70,7 +70,7 @@ def stream_qos(depth: int, *, watched: bool = False, latched: bool = False) -> d
         reason = ""
         for name in ("liveliness_lease_duration", "deadline"):
             if (time := getattr(quality, name).nanoseconds) < 0:
-                reason = f"{name} must be positive, in ns, or 0 for none, is {time}"
+                reason = f"{name} must be positive, in ns, or 0 to disable it, is {time}"
         if not 0 <= quality.depth <= _LARGEST_DEPTH:
             reason = f"depth must be from 0 to {_LARGEST_DEPTH}, is {quality.depth}"
         return SetParametersResult(successful=not reason, reason=reason)

@@ -32,7 +32,7 @@ def answer_inverse_dynamics(
         raise StateError(f"outputs must be EFFORT, MOTOR, MATRICES, a sum of them, or 0, is {outputs}")
     matrices = bool(outputs & _Constants.MATRICES)
     if matrices and len(request.base):
-        raise StateError("base is not empty: MATRICES are those of a base at rest; leave base or MATRICES out")
+        raise StateError("base is not empty: MATRICES need a base at rest; leave base or MATRICES out")
     order, remedy = JointOrder.of(arm, request.joint_names), "split the request"
     limit = _Constants.MAX_STATES_WITH_MATRICES if matrices else _Constants.MAX_STATES
     if beside_stream:

@@ -254,7 +254,7 @@ GOALS: Table = {
         0.0,
         "time after the end of a goal without goal_time_tolerance to meet goal tolerances, in s, 0 for unlimited; "
         "constraints.<joint>.trajectory and constraints.<joint>.goal are tolerances of each joint during the motion "
-        "and at its end, for goals without them, in rad or m, 0 for none",
+        "and at its end, for goals without them, in rad or m, 0 if unlimited",
         (0.0, 3600.0),
     ),
     "trajectory_limits": Setting(
@@ -281,9 +281,9 @@ PLANNING = COMMON
 NOISE = ("position_noise", "velocity_noise", "effort_noise")
 ARRAYS = ("initial_position", "kp", "kd", *NOISE)
 
-_NOISE = "standard deviation of measured values, SI units, links and motors alike; one entry, or one for each joint"
+_NOISE = "standard deviation of measured values, SI units, links and motors; an entry for all joints or each joint"
 _GAIN = (
-    "gain of the drives, SI units of the joint; one entry, such as [100.0], or one for each motor; negative: by "
+    "gain of the drives, SI units of the joint; an entry for all motors, such as [100.0], or each motor; negative: by "
     "natural_frequency and damping_ratio"
 )
 
@@ -296,7 +296,7 @@ SIMULATED_ROBOT: Table = {
     ),
     "rate": fixed(1000.0, "simulation steps per second", (10.0, 20000.0)),
     "publish_rate": fixed(500.0, "joint_states and motor_states per second, at most rate", (0.1, 20000.0)),
-    "initial_position": fixed([0.0], "initial joint position, rad or m; one entry, or one for each joint"),
+    "initial_position": fixed([0.0], "initial joint position, rad or m; an entry for all joints or each joint"),
     "natural_frequency": fixed(
         70.0, "natural frequency of motor and PD controller, rad/s; with links at rigid joints", (0.0, 1e4)
     ),
@@ -306,7 +306,7 @@ SIMULATED_ROBOT: Table = {
     **{name: fixed([0.0], _NOISE) for name in NOISE},
     "command_period": fixed(
         -1.0,
-        "time after which drives take the latest command, in s, in whole steps; 0: one step; negative: the robot's",
+        "period of the drives for a new command, in s, in whole steps; 0: one step; negative: the robot's",
         (-1.0, 1.0),
     ),
     "drive_delay": fixed(

@@ -52,9 +52,7 @@ def test_stream_and_service_take_the_motion_of_the_base(vsa, rng):
     falling = vsa.inverse_dynamics(state, base=[base_message(np.zeros((1, 7, 3)))])
     matrices = vsa.inverse_dynamics(state, base=[base_message(base)], outputs=8)
     assert not falling.success and falling.message.startswith("base[0].specific_force is zero, as if the base fell")
-    assert not matrices.success and matrices.message.startswith(
-        "base is not empty: MATRICES are those of a base at rest"
-    )
+    assert not matrices.success and matrices.message.startswith("base is not empty: MATRICES need a base at rest")
 
 
 # One of each kind; test/control has them all.

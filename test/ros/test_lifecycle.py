@@ -203,7 +203,7 @@ REFUSED_AT_START = [
     (("limits:=warn",), "unknown arguments: 'limits:=warn'; write -p before a parameter"),
     (("-p", "robot_source_node:=/a//b"), "must be the name of a node such as /robot_state_publisher, is '/a//b'"),
     (("-p", f"{OUTPUT_QUALITY}.depth:=-1"), "depth must be from 0 to 1000000, is -1"),
-    (("-p", f"{SETPOINT_QUALITY}.deadline:=-5"), "deadline must be positive, in ns, or 0 for none, is -5"),
+    (("-p", f"{SETPOINT_QUALITY}.deadline:=-5"), "deadline must be positive, in ns, or 0 to disable it, is -5"),
 ]
 
 

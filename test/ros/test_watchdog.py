@@ -343,7 +343,7 @@ def test_a_new_robot_is_refused_until_a_stop_has_ended(described):
     """Then the first setpoint near the held position is answered by the new robot."""
     robot = eom.load_robot(urdf_arm("after", mass=2.0))
     with described("hold") as client:
-        assert client.describe(robot).endswith("the arm moves, the robot is taken once it rests")
+        assert client.describe(robot).endswith("the arm moves, the robot is used once it rests")
         client.run(0.5)
         assert client.commands[-1].status == STOPPING
         client.node.report(1.0)

@@ -114,7 +114,7 @@ class CommandTopics:
             self._publish(header, Status.HELD, command, sent)
             return
         if remain == "gravity" and not loop.record.final_efforts:
-            remain = "zero, as those of gravity cannot be computed"
+            remain = "zero, as gravity efforts cannot be computed"
             logger.error(f"efforts: {remain}: a spring is slack at this position, or numbers would be too large")
         logger.info(f"last command: positions are held, velocities are zero, efforts: {remain}")
         self._publish(header, Status.HELD, command, sent)

@@ -133,7 +133,7 @@ class SetpointStream(SetpointAnswers):
             return "it has other joints or motors than the arm that is commanded: deactivate the node first"
         if mode := present.record.mode:
             return f"the arm is in the mode {MODES[mode]}: set the parameter mode to position"
-        return "the arm moves, the robot is taken once it rests" if self.leads or present.moves else ""
+        return "the arm moves, the robot is used once it rests" if self.leads or present.moves else ""
 
     def switch_off(self, cause: str, then: Callable[[], None]) -> None:
         """Bring the arm to rest, end the stream, and call ``then``: at once, or from a timer."""

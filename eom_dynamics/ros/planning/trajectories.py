@@ -215,7 +215,7 @@ def requested_start(request: Any, order: JointOrder, measured: Callable[[], Arra
         return measured()
     if len(points) > 1:
         raise StateError(
-            f"trajectory has {len(points)} points; beside tool_trajectory it may have one, with the positions of the "
+            f"trajectory has {len(points)} points; with a tool_trajectory it may have one, with the positions of the "
             "joints at the start"
         )
     positions = read_points(request.trajectory, "positions", order)
