@@ -5,11 +5,13 @@ A case is a function of a :class:`Follower` at home, which sends goals and retur
 the status and error code of its result, and the final position of the arm.
 """
 
+import json
 import time
 from functools import partial
 
 import numpy as np
 from node_client import StreamClient, joint_trajectory
+from paths import ROOT
 
 NAMES = [f"fer_joint{k}" for k in range(1, 8)]
 HOME = np.array([0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0])
@@ -317,3 +319,42 @@ def answers(arm, wanted=lambda name: True):
             arm.go_home()
             found[name.replace("_", " ")] = f"{play(arm)}; {arm.place()}"
     return found
+
+
+RECORDED = ROOT / "test" / "ros" / "jtc_answers.json"
+
+DIFFERENT = {
+    # A step.
+    "a joint twice": "aborted -1; home",
+    "a position that is NaN": "aborted -1; home",
+    "a velocity that is infinite": "aborted -1; home",
+    "0.1 rad in 2 ms": "aborted -1; home",
+    "beyond limits of position": "aborted -1; home",
+    "beyond limits of velocity": "aborted -1; home",
+    "a start 0.3 rad away, now": "aborted -1; home",
+    "0.1 rad away, now": "aborted -1; home",
+    "replanned from the measured state of 0.6 s ago": "succeeded 0, aborted -1; far",
+    "another goal, 0.3 rad away, now": "succeeded 0, aborted -1; far",
+    # Dropped tolerances and fields.
+    "a tolerance on the path that is NaN": "aborted -1; home",
+    "a tolerance on the path of an unknown joint": "aborted -1; home",
+    "a tolerance at the goal of an unknown joint": "aborted -1; home",
+    "several bodies": "aborted -1; home",
+    # Others are held.
+    "some of the joints": "succeeded 0; elsewhere",
+    # Stops.
+    "no points": "succeeded 0; home",
+    "no points on the way": "aborted -1, succeeded 0; elsewhere",
+    "a tolerance on the path that is violated": "aborted -4; elsewhere",
+    "cancelled before its stamp": "canceled 0; home",
+}
+"""Different answers of the action; docs/play.md has the reasons."""
+
+
+def expected_answers():
+    """Answers of the action: it accepts each goal, and aborts a refused goal with the reason."""
+    expected = {
+        name: answer.replace("rejected", "aborted -1") for name, answer in json.loads(RECORDED.read_text()).items()
+    }
+    assert {name: expected[name] for name in DIFFERENT if expected[name] == DIFFERENT[name]} == {}
+    return expected | DIFFERENT

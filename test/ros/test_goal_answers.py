@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Goals of FollowJointTrajectory are answered as by joint_trajectory_controller, except for a table in the docs.
 
-Its answers are recorded in jtc_answers.json. If it is installed, its answers are compared; to record them again, set
-EOM_RECORD.
+If it is installed, its answers are compared; to record them again, set EOM_RECORD.
 """
 
 import json
 import os
 import signal
-from pathlib import Path
 
 import managed_arm
 import mock_arm
@@ -20,39 +18,12 @@ from paths import CONFIG
 pytest.importorskip("control_msgs.action", reason="control_msgs is not installed")
 
 from rclpy.executors import SingleThreadedExecutor
-from trajectory_goals import CASES, FAR, HOME, PLACES, FollowedArm, Follower, Sent, answers
-
-RECORDED = Path(__file__).with_name("jtc_answers.json")
-
-DIFFERENT = {
-    # A step.
-    "a joint twice": "aborted -1; home",
-    "a position that is NaN": "aborted -1; home",
-    "a velocity that is infinite": "aborted -1; home",
-    "0.1 rad in 2 ms": "aborted -1; home",
-    "beyond limits of position": "aborted -1; home",
-    "beyond limits of velocity": "aborted -1; home",
-    "a start 0.3 rad away, now": "aborted -1; home",
-    "0.1 rad away, now": "aborted -1; home",
-    "replanned from the measured state of 0.6 s ago": "succeeded 0, aborted -1; far",
-    "another goal, 0.3 rad away, now": "succeeded 0, aborted -1; far",
-    # Dropped tolerances and fields.
-    "a tolerance on the path that is NaN": "aborted -1; home",
-    "a tolerance on the path of an unknown joint": "aborted -1; home",
-    "a tolerance at the goal of an unknown joint": "aborted -1; home",
-    "several bodies": "aborted -1; home",
-    # Others are held.
-    "some of the joints": "succeeded 0; elsewhere",
-    # Stops.
-    "no points": "succeeded 0; home",
-    "no points on the way": "aborted -1, succeeded 0; elsewhere",
-    "a tolerance on the path that is violated": "aborted -4; elsewhere",
-    "cancelled before its stamp": "canceled 0; home",
-}
-"""Different answers of the node; docs/play.md has the reasons."""
-
+from trajectory_goals import CASES, FAR, HOME, PLACES, RECORDED, FollowedArm, Follower, Sent, answers, expected_answers
 
 COUNT = int(os.environ.get("GOALS", "100"))
+
+# A busy machine delays the states that this process publishes; then a goal is sent again.
+_NO_STATES = "has no new states on "
 
 
 @pytest.fixture
@@ -67,14 +38,6 @@ def follower(start):
     return follower
 
 
-def expected_answers():
-    expected = json.loads(RECORDED.read_text())
-    # The action accepts each goal, and aborts a refused goal with the reason.
-    expected = {name: answer.replace("rejected", "aborted -1") for name, answer in expected.items()}
-    assert {name: expected[name] for name in DIFFERENT if expected[name] == DIFFERENT[name]} == {}
-    return expected | DIFFERENT
-
-
 @pytest.mark.timeout(300)
 def test_node_answers_as_jtc(follower):
     assert answers(follower) == expected_answers(), follower.process.log
@@ -85,9 +48,12 @@ def test_node_answers_as_jtc(follower):
 def test_goals_in_random_order(follower):
     rng, expected = np.random.default_rng(20260114), expected_answers()
     for k in range(COUNT):
-        name = rng.choice(list(CASES))
-        (answer,) = answers(follower, lambda x, name=name: x == name).items()
-        assert answer == (answer[0], expected[answer[0]]), f"goal {k}\n{follower.process.log}"
+        name, log, answer = rng.choice(list(CASES)), _NO_STATES, None
+        while answer not in expected.items() and _NO_STATES in log:
+            begin = len(follower.process.log)
+            (answer,) = answers(follower, lambda x, name=name: x == name).items()
+            log = follower.process.log[begin:]
+        assert answer in expected.items(), f"goal {k}\n{follower.process.log}"
 
 
 @pytest.mark.soak

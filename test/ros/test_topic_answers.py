@@ -2,33 +2,19 @@
 """Goals on the topic joint_trajectory have statuses that match the results of the action."""
 
 import itertools
-import json
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from node_client import NOT_NICED
 from paths import CONFIG
-from trajectory_goals import ALONE, HOME, FollowedArm, Follower, answers
+from trajectory_goals import ALONE, HOME, FollowedArm, Follower, answers, expected_answers
 
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
 from eom_dynamics.msg import TrajectoryStatus
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
-
-RECORDED = json.loads(Path(__file__).with_name("jtc_answers.json").read_text())
-
-DIFFERENT = {
-    # As of the action, see test_goal_answers.py.
-    **dict.fromkeys(("a joint twice", "a position that is NaN", "a velocity that is infinite"), "aborted -1; home"),
-    **dict.fromkeys(("0.1 rad in 2 ms", "beyond limits of position", "beyond limits of velocity"), "aborted -1; home"),
-    **dict.fromkeys(("a start 0.3 rad away, now", "0.1 rad away, now"), "aborted -1; home"),
-    "some of the joints": "succeeded 0; elsewhere",
-    # The topic ignores effort, which trajectories of a planning node have.
-    "effort": "succeeded 0; near",
-}
 
 
 class TopicFollower(Follower):
@@ -63,5 +49,6 @@ def test_the_topic_answers_as_the_action(start):
     follower = TopicFollower(arm)
     assert any(follower.ask([0.0, 0.1], [HOME, HOME]) == "succeeded 0" for _ in range(20))
     cases = {*ALONE} - {"no points"}  # has no status
-    expected = {name: RECORDED[name].replace("rejected", "aborted -1") for name in cases}
-    assert answers(follower, cases.__contains__) == expected | DIFFERENT, arm.process.log
+    expected = {name: answer for name, answer in expected_answers().items() if name in cases}
+    # The topic ignores effort, which trajectories of a planning node have.
+    assert answers(follower, cases.__contains__) == expected | {"effort": "succeeded 0; near"}, arm.process.log

@@ -71,28 +71,23 @@ def test_a_process_that_ends_is_started_again(process: PlannerProcess, monkeypat
 
 
 PARENT = """
-import pickle, time
+import sys, time
 from eom_dynamics.ros.dynamics.planner import PlannerProcess
-from eom_dynamics.ros.planning.jobs import PlanningJob
-class Endless:
-    def __reduce__(self):
-        return time.sleep, (600,)
-if __name__ == "__main__":
-    process = PlannerProcess()
-    process._start()
-    process._connection.send(PlanningJob(pickle.dumps(Endless()), b""))
-    print(process._process.pid, flush=True)
-    time.sleep(600)
+sys.path.insert(0, sys.argv[1])
+process = PlannerProcess()
+process._start()
+print(process._process.pid, flush=True)
+time.sleep(600)
 """
 
 
 def test_the_process_ends_with_its_node(tmp_path: Path) -> None:
-    """With kill -9, during its start and an endless job."""
-    (tmp_path / "parent.py").write_text(PARENT)
-    with subprocess.Popen([sys.executable, tmp_path / "parent.py"], stdout=subprocess.PIPE, text=True) as parent:
+    """With kill -9, during an endless import."""
+    (tmp_path / "rclpy.py").write_text("print(flush=True)\nimport time\ntime.sleep(600)")
+    with subprocess.Popen([sys.executable, "-c", PARENT, tmp_path], stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         worker = Path(f"/proc/{int(parent.stdout.readline())}")
-        assert worker.exists()
+        parent.stdout.readline()  # of the import
         parent.kill()
     wait_for(lambda: not worker.exists() or "\nState:\tZ" in (worker / "status").read_text())
 
