@@ -78,7 +78,7 @@ WRIST = [Q + np.array([0, 0, 0, 0, x - Q[4], 0]) for x in (0.4, -0.4)]
 # Poses, their times, the start, and other fields of the request; and the refusal.
 OPTIONS = {"trajectory": start_at(Q), "ends": "free", "no_overshoot": True}
 REFUSED = [
-    (POSES, TIMES, {"trajectory": start_at(Q, count=2)}, "trajectory has 2 points; beside tool_"),
+    (POSES, TIMES, {"trajectory": start_at(Q, count=2)}, "trajectory has 2 points; with a tool_"),
     (POSES, TIMES, {"trajectory": start_at(Q, names=())}, "points[0].positions is empty; it must"),
     (POSES, TIMES, OPTIONS, "ends, no_overshoot: for waypoints of the joints only, not for a tool_trajectory"),
     (POSES, TIMES, {"trajectory": start_at(Q + 0.2)}, "the path starts 0."),
