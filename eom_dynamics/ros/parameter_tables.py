@@ -96,10 +96,10 @@ def declare(node: Node, table: Table) -> None:
     """
     overrides = {parameter.name: parameter.value for parameter in _start_values(node)}
     for name, definition in table.items():
-        value = _as_meant(overrides.get(name), definition)
+        value = _coerce(overrides.get(name), definition)
         start = definition.default if value is None else value
         parameter = node.declare_parameter(name, start, descriptor(definition), ignore_override=value is not None)
-        if reason := _objection_to_value(parameter, definition):
+        if reason := _value_error(parameter, definition):
             raise InvalidParameterValueException(name, parameter.value, reason)
     for parameter in _start_values(node):
         if is_robots(parameter.name) and not node.has_parameter(parameter.name):
@@ -111,13 +111,13 @@ def declare(node: Node, table: Table) -> None:
             )
             node.declare_parameter(parameter.name, parameter.value, free)
         elif GOAL_TIME in table and _TOLERANCE.fullmatch(parameter.name):
-            if reason := _objection_to_tolerance(parameter, None):
+            if reason := _tolerance_error(parameter, None):
                 raise InvalidParameterValueException(parameter.name, parameter.value, reason)
             tolerance = ParameterDescriptor(description="tolerance of goals, rad or m; 0: none", dynamic_typing=True)
             node.declare_parameter(parameter.name, parameter.value, tolerance)
 
 
-def _as_meant(value: object, definition: Setting) -> float | str | None:
+def _coerce(value: object, definition: Setting) -> float | str | None:
     """A start value of another type that can have one meaning alone: 500 for 500.0, 9 for "9", or false for "off"."""
     if isinstance(value, bool):
         spellings = ("on", "yes", "true") if value else ("off", "no", "false")
@@ -127,7 +127,7 @@ def _as_meant(value: object, definition: Setting) -> float | str | None:
     return str(value) if isinstance(value, int) and isinstance(definition.default, str) else None
 
 
-def unknown(node: Node, table: Table) -> dict[str, str]:
+def find_unknown(node: Node, table: Table) -> dict[str, str]:
     """Find parameters given at startup that the node does not have, such as misspelt names; each with a hint."""
     known = sorted([*table, ROBOT, URDF])
     names = [parameter.name for parameter in _start_values(node) if not node.has_parameter(parameter.name)]
@@ -144,7 +144,7 @@ def is_unchanged(parameter: Parameter, node: Node) -> bool:
     return bool(present.get_parameter_value() == parameter.get_parameter_value())
 
 
-def objection(parameter: Parameter, node: Any, table: Table, *, loaded: str = "", active: bool = False) -> str:
+def validation_error(parameter: Parameter, node: Any, table: Table, *, loaded: str = "", active: bool = False) -> str:
     """Reason to reject a new parameter value; empty if it is accepted.
 
     Args:
@@ -160,9 +160,9 @@ def objection(parameter: Parameter, node: Any, table: Table, *, loaded: str = ""
     if name == "use_sim_time" and active:
         return f"{name} is read-only while the node is active, since the watchdog goes by its clock: deactivate first"
     if GOAL_TIME in table and _TOLERANCE.fullmatch(name):
-        return _objection_to_tolerance(parameter, node.arm)
+        return _tolerance_error(parameter, node.arm)
     if name in table:
-        reason = _objection_to_value(parameter, table[name])
+        reason = _value_error(parameter, table[name])
         if not reason and active and table[name].when == "not while active":
             return f"{name} is read-only while the node is active, since a change is a step in effort: deactivate first"
         return reason
@@ -182,7 +182,7 @@ def without_joint(node: Node, joints: Sequence[str]) -> list[str]:
     return [name for name, tolerance in found if tolerance and tolerance[1] not in joints]
 
 
-def _objection_to_tolerance(parameter: Parameter, arm: ElasticArm | None) -> str:
+def _tolerance_error(parameter: Parameter, arm: ElasticArm | None) -> str:
     """Reason to reject a tolerance of a joint, of an arm if there is one; empty if it is accepted."""
     name, value, tolerance = parameter.name, parameter.value, _TOLERANCE.fullmatch(parameter.name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
@@ -237,7 +237,7 @@ def _is_program(parameter: Parameter, node: Node) -> bool:
     return isinstance(path, str) and path.endswith(XACRO_ENDING) and path != start_value(node, parameter.name)
 
 
-def _objection_to_value(parameter: Parameter, definition: Setting) -> str:
+def _value_error(parameter: Parameter, definition: Setting) -> str:
     name, value = parameter.name, parameter.value
     if definition.choices and value not in definition.choices:
         return f"{name} must be one of {', '.join(definition.choices)}, is {value!r}"

@@ -68,7 +68,7 @@ class RobotNode(Node):
         """Start diagnostics of a status, robot supply and parameter callbacks; call last in ``__init__``."""
         self.stop = stop
         self.diagnostics = Diagnostics(self, status, DIAGNOSTIC_PERIOD, self._report)
-        self._unknown_parameters = parameter_tables.unknown(self, self._table)
+        self._unknown_parameters = parameter_tables.find_unknown(self, self._table)
         for name, hint in self._unknown_parameters.items():
             self.get_logger().warning(f"unknown parameter {printable(name)} has no effect: {hint}")
         self.supply = RobotSupply(self, lambda: self.robot_wanted, self.on_robot)
@@ -235,14 +235,14 @@ class RobotNode(Node):
 
     def _is_read_only(self, change: Parameter) -> bool:
         """True if the parameter must not change, at all or now."""
-        return self.describe_parameter(change.name).read_only or bool(self._objection(change))
+        return self.describe_parameter(change.name).read_only or bool(self._validation_error(change))
 
-    def _objection(self, change: Parameter) -> str:
+    def _validation_error(self, change: Parameter) -> str:
         loaded = self.read_only_while if self.arm else ""
-        return parameter_tables.objection(change, self, self._table, loaded=loaded, active=self.active)
+        return parameter_tables.validation_error(change, self, self._table, loaded=loaded, active=self.active)
 
     def _on_parameters(self, changes: list[Parameter]) -> SetParametersResult:
-        reason = "; ".join(filter(None, map(self._objection, changes)))
+        reason = "; ".join(filter(None, map(self._validation_error, changes)))
         return SetParametersResult(successful=not reason, reason=reason)
 
     def _on_parameters_set(self, changes: list[Parameter]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from ...trajectory.feedforward import CHECK_RATE, checked
 from ..interfaces import SplineTrajectory, srv
 from ..loaded_arm import loaded_arm
 from .jobs import PlannedMotion, PlanningJob
-from .trajectories import Start, fitted, path_of, timed
+from .trajectories import Start, fit_motion, retime, waypoint_path
 
 _Constants = srv.ComputeTrajectoryFeedforward.Request
 _FIT_OPTIONS = _Constants()
@@ -49,8 +49,8 @@ def plan(job: PlanningJob) -> PlannedMotion:
         holds = held.any() and {*message.joint_names} <= {*names}
         motion = read_spline(message, names, _positions(job)[held] if holds else None)
     else:
-        motion = _fitted(arm, message, job)
-    motion, notes = _within_limits(job, motion, lambda x: checked(arm, x, CHECK_RATE, _Constants.MAX_SAMPLES))
+        motion = _fit(arm, message, job)
+    motion, notes = _within_limits(arm, job, motion)
     return PlannedMotion(Spline(motion.t, motion.states), held, notes)  # without intermediate results
 
 
@@ -67,7 +67,7 @@ def _positions(job: PlanningJob) -> Array:
     return job.positions
 
 
-def _fitted(arm: ElasticArm, message: Any, job: PlanningJob) -> Spline:
+def _fit(arm: ElasticArm, message: Any, job: PlanningJob) -> Spline:
     """Motion through the points of a JointTrajectory."""
     names = arm.robot.joint_names
     check_waypoints(len(message.points), arm.robot.n)  # before the work of the fit
@@ -78,18 +78,17 @@ def _fitted(arm: ElasticArm, message: Any, job: PlanningJob) -> Spline:
         start = Start(job.begin, dict(zip(names, _positions(job), strict=True)) if job.is_at_rest else {})
         message.joint_names = message.joint_names or list(names)
     order = JointOrder.of(arm, list(message.joint_names))
-    motion = fitted(message, read_times(message), order, _FIT_OPTIONS, start, arm.robot.continuous)
+    motion = fit_motion(message, read_times(message), order, _FIT_OPTIONS, start, arm.robot.continuous)
     if motion.end > motion.start and job.trajectory_limits == _Constants.FASTEST:
-        waypoints = path_of(message, motion, _FIT_OPTIONS)
-        motion = timed(arm, motion, motion.t, _Constants.FASTEST, waypoints=waypoints)[1]
+        waypoints = waypoint_path(message, motion, _FIT_OPTIONS)
+        motion = retime(arm, motion, motion.t, _Constants.FASTEST, waypoints=waypoints)[1]
     return motion
 
 
-def _within_limits(
-    job: PlanningJob, motion: Spline, check: Callable[[Spline], Verdict]
-) -> tuple[Spline, tuple[str, ...]]:
+def _within_limits(arm: ElasticArm, job: PlanningJob, motion: Spline) -> tuple[Spline, tuple[str, ...]]:
     """The motion, slower if the policy is ``slow_down``, and notes; TrajectoryError if limits refuse it."""
     policies = {job.limits} if job.is_spline else {job.limits, job.trajectory_limits}
+    check: Callable[[Spline], Verdict] = partial(checked, arm, rate=CHECK_RATE, most=_Constants.MAX_SAMPLES)
     verdict, duration, notes = check(motion), motion.end - motion.start, []
     for _ in range(_MOST_ATTEMPTS if "slow_down" in policies else 0):
         scaling = verdict.time_scaling

@@ -55,14 +55,14 @@ def answer_trajectory(arm: ElasticArm, request: Any, *, measured: Callable[[Sequ
         request.trajectory.points = [JointTrajectoryPoint(time_from_start=point.time_from_start) for point in points]
     else:
         times = read_times(request.trajectory)
-        motion = fitted(request.trajectory, times, order, request)
+        motion = fit_motion(request.trajectory, times, order, request)
     retimed = request.timing not in ("", _Constants.GIVEN)
     if violation(request.path_tolerance, "not negative"):
         raise StateError(f"path_tolerance must be at least 0 (0: by the digits), is {request.path_tolerance}")
     if retimed:
         tolerance = request.path_tolerance or None
-        waypoints = None if of_tool else path_of(request.trajectory, motion, request, tolerance)
-        times, motion = timed(arm, motion, times, request.timing, waypoints=waypoints, tolerance=tolerance)
+        waypoints = None if of_tool else waypoint_path(request.trajectory, motion, request, tolerance)
+        times, motion = retime(arm, motion, times, request.timing, waypoints=waypoints, tolerance=tolerance)
         stamps = np.round(1e9 * times).astype(int)
         # Points within the tolerance of others may be passed at the same time.
         kept = np.append(True, stamps[1:] > np.maximum.accumulate(stamps[:-1]))
@@ -74,7 +74,7 @@ def answer_trajectory(arm: ElasticArm, request: Any, *, measured: Callable[[Sequ
     exceeded = "" if result.verdict.ok else f"exceeds limits: {result.verdict}"
     fill_in(request.trajectory, "effort", result.efforts, order)
     # Replace given derivatives that the motion does not follow.
-    for k in range(0 if of_tool else 1 if retimed else len(followed(request)), len(_POINT_FIELDS)):
+    for k in range(0 if of_tool else 1 if retimed else len(interpolated_fields(request)), len(_POINT_FIELDS)):
         values = motion.derivatives(times, k)[k]
         fill_in(request.trajectory, _POINT_FIELDS[k], values, order, where_given=not (of_tool or retimed))
     response = srv.ComputeTrajectoryFeedforward.Response(
@@ -98,15 +98,15 @@ def answer_trajectory(arm: ElasticArm, request: Any, *, measured: Callable[[Sequ
     return response
 
 
-def path_of(trajectory: Any, motion: Spline, options: Any, tolerance: float | None = None) -> Array | None:
+def waypoint_path(trajectory: Any, motion: Spline, options: Any, tolerance: float | None = None) -> Array | None:
     """Positions (K, n) of a motion's many waypoints if it follows only them, or with a tolerance; else None."""
-    others = followed(options)[1:]
+    others = interpolated_fields(options)[1:]
     columns = any(len(getattr(point, field)) for point in trajectory.points for field in others)
     as_given = options.no_overshoot or columns or len(trajectory.points) < MANY
     return None if as_given and tolerance is None else motion.states[0]
 
 
-def timed(
+def retime(
     arm: ElasticArm,
     motion: Spline,
     times: Array,
@@ -145,7 +145,7 @@ def whole_turns(difference: Array) -> Array:
     return np.asarray(2 * np.pi * np.round(difference / (2 * np.pi)))
 
 
-def fitted(
+def fit_motion(
     trajectory: Any, times: Array, order: JointOrder, options: Any, start: Start | None = None, continuous: Any = False
 ) -> Spline:
     """Fit a smooth motion to the points of a trajectory, with the options of a request, or from a start on.
@@ -158,7 +158,7 @@ def fitted(
         raise StateError(f"ends must be rest or free, is {options.ends!r:.60}")
     positions = read_positions(trajectory, order)
     columns = {field: read_points(trajectory, field, order) for field in _POINT_FIELDS[1:]}
-    velocities, accelerations = (x if field in followed(options) else None for field, x in columns.items())
+    velocities, accelerations = (x if field in interpolated_fields(options) else None for field, x in columns.items())
     if start is not None:
         later = times > start.time
         if not later.any():
@@ -186,7 +186,7 @@ def _require_no_options(request: Any) -> None:
         raise StateError(f"{', '.join(names)}: for waypoints of the joints only, not for a tool_trajectory")
 
 
-def followed(options: Any) -> tuple[str, ...]:
+def interpolated_fields(options: Any) -> tuple[str, ...]:
     """Fields of the points that the motion must interpolate, by the options of a request."""
     if options.follow == _Constants.POSITIONS or options.no_overshoot:
         return _POINT_FIELDS[:1]
