@@ -33,7 +33,7 @@ def main() -> None:
         publisher.publish(command)
 
     node.create_subscription(JointTrajectorySetpoint, "setpoint", echo, 1000)
-    executor = make_executor(events=True)
+    executor = make_executor()
     executor.add_node(node)
     gc.collect()
     gc.freeze()

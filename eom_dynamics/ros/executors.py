@@ -21,21 +21,16 @@ from rclpy.node import Node
 from rclpy.timer import Timer
 
 
-def make_executor(*, events: bool) -> Executor:
-    """Return the events executor, or rclpy's executor of one thread.
-
-    rclpy before 7.1.4 has no events executor: a warning says so, and the executor of one thread takes its place.
-    """
-    if events:
-        try:
-            from rclpy.experimental.events_executor import EventsExecutor
-
-            return EventsExecutor()
-        except ImportError:
-            get_logger("eom_dynamics").warning(
-                "this rclpy has no events executor, the one of one thread is used: install rclpy 7.1.4 or later"
-            )
-    return SingleThreadedExecutor()
+def make_executor() -> Executor:
+    """Return the events executor; with rclpy before 7.1.4, which lacks it, the executor of one thread, and warn."""
+    try:
+        from rclpy.experimental.events_executor import EventsExecutor
+    except ImportError:
+        get_logger("eom_dynamics").warning(
+            "rclpy has no events executor, its executor of one thread is used: install rclpy 7.1.4 or later"
+        )
+        return SingleThreadedExecutor()
+    return EventsExecutor()
 
 
 def spin_until(executor: Executor, deadline: float) -> None:

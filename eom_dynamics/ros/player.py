@@ -132,7 +132,7 @@ class Player(Node):
         self._publisher = self.create_publisher(JointTrajectorySetpoint, "setpoint", QOS)
         self.create_subscription(FeedforwardCommand, "feedforward", self._on_answer, QOS)
         self.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
-        self._executor = make_executor(events=True)
+        self._executor = make_executor()
         self._executor.add_node(self)
         self._index_of_stamp: dict[int, int] = {}
         self._probe_of_stamp: dict[int, int] = {}

@@ -169,7 +169,7 @@ def run(program: Executable, make: Callable[[StopSignals], RobotNode], args: lis
         gc.enable()
     for text in _files_without_effect(sys.argv if args is None else args, node.get_fully_qualified_name()):
         node.get_logger().warning(printable(text))
-    executor = make_executor(events=True)
+    executor = make_executor()
     executor.add_node(node)
     node.start_up()
     _spin(executor, node, lambda: stop.came)

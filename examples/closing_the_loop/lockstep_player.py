@@ -71,7 +71,7 @@ class LockstepPlayer(Node):
         self._setpoints, self._report = setpoints, report
         self._message = JointTrajectorySetpoint(joint_names=setpoints.joint_names)
         self._publisher = self.create_publisher(JointTrajectorySetpoint, "setpoint", QOS)
-        self._executor = make_executor(events=True)
+        self._executor = make_executor()
         self._executor.add_node(self)
         self._period = round(_SECOND / rate)
         self._before = round((1 - phase) * self._period)

@@ -122,13 +122,14 @@ class Client:
 
     def __init__(self, rclpy, process):
         from diagnostic_msgs.msg import DiagnosticArray
+        from rclpy.executors import SingleThreadedExecutor
         from rclpy.qos import DurabilityPolicy, QoSProfile
 
         from eom_dynamics.ros.executors import make_executor
 
         self.process = process
         self.node = rclpy.create_node("client", namespace=process.namespace)
-        self._executor = make_executor(events=self.takes_events)
+        self._executor = make_executor() if self.takes_events else SingleThreadedExecutor()
         self._executor.add_node(self.node)
         self._clients = {}
         self._stamps = itertools.count(1)

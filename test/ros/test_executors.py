@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from paths import CONFIG
 from rclpy.clock_type import ClockType
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
 from rclpy.time import Time
 from robot_client import RobotClient
@@ -33,7 +34,7 @@ def test_a_trajectory_leaves_no_setpoint_out(ros, events):
     node = ros.create_node("simulated", parameter_overrides=[Parameter("use_sim_time", value=True)])
     node.declare_parameter("stream_rate", 1e9 / PERIOD)
     node.punctual = PunctualTimers()
-    executor = make_executor(events=events)
+    executor = make_executor() if events else SingleThreadedExecutor()
     executor.add_node(node)
 
     def advance(*times):

@@ -97,7 +97,7 @@ def test_a_signal_ends_a_node_that_compiles(start, tmp_path, monkeypatch):
 def test_without_the_events_executor_the_node_warns_and_runs_until_signals_end_it_once(start):
     client = start(*IIWA, patch="import sys\nsys.modules['rclpy.experimental.events_executor'] = None\n")
     assert client.state == "active"
-    assert client.process.log.count("this rclpy has no events executor, the one of one thread is used") == 1
+    assert client.process.log.count("rclpy has no events executor, its executor of one thread is used") == 1
     process, deadline = client.process.process, time.monotonic() + 30
     while process.poll() is None and time.monotonic() < deadline:
         process.send_signal(signal.SIGINT)

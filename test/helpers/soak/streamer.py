@@ -87,7 +87,7 @@ class Streamer(Node):
         self._motion = paper_motion(robot.n)
         self._first = self._motion.derivatives(0.0)
         self.message = JointTrajectorySetpoint(joint_names=list(robot.joint_names))
-        self._executor = make_executor(events=True)
+        self._executor = make_executor()
         self._executor.add_node(self)
         # Numbers that differ from those of the library, and the largest difference relative to the largest number.
         self.numbers = self.different = 0
