@@ -53,7 +53,10 @@ class Follower:
 
     Attributes:
         accepted: times from sending to the answer, s.
+        process: process of the controller, if its log belongs to errors.
     """
+
+    process = None
 
     def __init__(self, node, executor, action):
         from control_msgs.action import FollowJointTrajectory
@@ -81,7 +84,7 @@ class Follower:
         end = time.monotonic() + _PATIENCE
         while not condition():
             if time.monotonic() > end:
-                raise TimeoutError(f"nothing for {_PATIENCE:g} s")
+                raise TimeoutError(f"nothing for {_PATIENCE:g} s\n{self.process and self.process.log}")
             self._executor.spin_once(timeout_sec=0.05)
 
     def goal(self, times=(0.5,), positions=(NEAR,), *, stamp=None, names=NAMES, **rows):
@@ -118,8 +121,9 @@ class Follower:
 
     def go_home(self):
         away = np.max(np.abs(self.position - HOME))
-        if away > 1e-6:
-            assert self.ask([0.0, max(0.7, 3 * away)], [self.position, HOME]) == "succeeded 0"
+        # A busy machine delays the states.
+        while away > 1e-6 and self.ask([0.0, max(0.7, 3 * away)], [self.position, HOME]) != "succeeded 0":
+            self.spin(0.5)
 
 
 class Sent:

@@ -13,6 +13,7 @@ import mock_arm
 import numpy as np
 import processes
 import pytest
+from node_client import NOT_NICED
 from paths import CONFIG
 
 pytest.importorskip("control_msgs.action", reason="control_msgs is not installed")
@@ -26,7 +27,7 @@ COUNT = int(os.environ.get("GOALS", "100"))
 @pytest.fixture
 def follower(start):
     # On a busy machine goals and states take long; but points that come in 0.5 s must not be due.
-    given = ("--params-file", CONFIG / "panda.yaml", {"dynamics.trajectory_topics.START_LATENCY": 0.4})
+    given = ("--params-file", CONFIG / "panda.yaml", NOT_NICED | {"dynamics.trajectory_topics.START_LATENCY": 0.4})
     # An arm at 0.3 rad/s with an old state must not start too far away; 0.1 rad away at rest is refused.
     arm = start(*given, "-p", "safety:=strict", "-p", "start_tolerance:=0.09", client=FollowedArm)
     follower = Follower(arm.node, arm._executor, f"{arm.process.name}/follow_joint_trajectory")
