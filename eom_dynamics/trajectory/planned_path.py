@@ -5,11 +5,13 @@ Interpolation of dense waypoints follows their rounding: a step of one digit bet
 bend. Here, the path is the spline of degree seven with the least integral of its squared third derivative among those
 within the tolerance, on the fewest knots, by a smoothing spline for each joint: C. H. Reinsch, "Smoothing by spline
 functions", Numerische Mathematik 10 (1967). Its parameter is the length of the path. A path with reversals is split,
-with a stop at each reversal. Waypoints that are few for the bends of a path are interpolated.
+with a stop at each reversal. Waypoints that are few for the bends of a path are interpolated; a waypoint at which all
+joints reverse is a stop.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -39,10 +41,8 @@ _HALVINGS = 10  # of the interval of these powers
 # Nodes on 0 … 1 and weights of a quadrature that is exact for the square of the derivative.
 _GAUSS, _WEIGHTS = (0.5 * x for x in np.polynomial.legendre.leggauss(_DEGREE - _SMOOTHED + 1))
 _GAUSS = _GAUSS + 0.5
+_MANY = 40  # minimum number of waypoints for an estimate of their noise
 _FINE = 2000  # number of line segments for the length of a path
-
-MANY = 40
-"""Minimum number of waypoints for an estimate of their noise."""
 
 
 class SmoothSpline(Spline):
@@ -95,14 +95,20 @@ def path_through(path: ArrayLike, velocity: Array, tolerance: float | None = Non
         allowed = np.maximum(np.minimum(_COARSER * allowed, _COARSEST), allowed)
 
 
-def _within(q: Array, allowed: Array, weights: Array, most: int) -> WaypointPath | None:
+def _within(
+    q: Array, allowed: Array, weights: Array, most: int, stops: Sequence[int] | None = None
+) -> WaypointPath | None:
     """The path within tolerances (n,) of waypoints (K, n); None if a part needs more than ``most`` pieces."""
-    stops, parts, parameters, begin = _stops(q / allowed), list[Spline](), np.zeros(len(q)), 0.0
+    stops, parts, parameters, begin = stops or _stops(q / allowed), list[Spline](), np.zeros(len(q)), 0.0
     positions = np.empty_like(q)
     for first, last in pairwise(stops):
         if (part := _part(q[first : last + 1], allowed, weights, most)) is None:
             return None
         spline, u = part
+        # All joints reverse or rest at the same waypoint.
+        rests = spline.t[1:-1][~spline.states[1, 1:-1].any(axis=1)]
+        if len(rests):
+            return _within(q, allowed, weights, most, sorted({*stops, *(first + np.searchsorted(u, rests)).tolist()}))
         parts.append(SmoothSpline(begin + spline.t, spline.states))
         parameters[first : last + 1] = begin + u
         positions[first : last + 1] = spline.derivatives(u, 0)[0]
@@ -120,13 +126,13 @@ def waypoint_tolerance(q: Array) -> Array:
     places, largest = -_digits(q), np.floor(np.log10(size)) - _digits(q / 10.0**exponents)
     unit = 10.0 ** np.maximum(places, largest)
     # Many waypoints with steps mostly below a digit: the path is a staircase of digits.
-    stairs = (len(q) >= MANY) & (np.mean(np.abs(np.diff(q, axis=0)), axis=0) < 0.5 * unit)
+    stairs = (len(q) >= _MANY) & (np.mean(np.abs(np.diff(q, axis=0)), axis=0) < 0.5 * unit)
     unit = np.minimum(unit, np.where(stairs, _NOISY, _COARSEST))
     q = q[np.append(True, np.any(np.diff(q, axis=0) != 0, axis=1))]
-    if len(q) >= MANY:
+    if len(q) >= _MANY:
         change = np.abs(np.diff(q, _NOISE_ORDER, axis=0)) / _NOISE_RMS
         # Readings of an arm at rest, for example at the start, are noisy even if the others are smooth.
-        parts = [np.median(x, axis=0) for x in np.array_split(change, len(q) // MANY)]
+        parts = [np.median(x, axis=0) for x in np.array_split(change, len(q) // _MANY)]
         usual, most = np.median(change, axis=0) / _MEDIAN, np.max(parts, axis=0) / _MEDIAN
         noise = np.maximum(_OF_NOISE * usual, np.where(most > _RESTS * usual, _OF_REST, _OF_PART) * most)
         unit = np.maximum(unit, np.minimum(noise, _NOISY))
@@ -205,13 +211,7 @@ def _part(q: Array, allowed: Array, weights: Array, pieces: int) -> tuple[Spline
         return None
     # Distances of the joint that takes longest.
     u = np.append(0.0, np.cumsum(np.max(np.abs(np.diff(q[kept], axis=0)) / weights, axis=1)))
-    try:
-        return through(u, q[kept], ends="free"), u[np.searchsorted(kept, np.arange(len(q)), side="right") - 1]
-    except TrajectoryError:
-        raise TrajectoryError(
-            "waypoints are too unevenly spaced for a smooth path within the path tolerance, "
-            f"{np.max(allowed):.3g} rad or m; add waypoints in the gaps, or increase the tolerance"
-        ) from None
+    return through(u, q[kept], ends="free"), u[np.searchsorted(kept, np.arange(len(q)), side="right") - 1]
 
 
 def _lengths(q: Array) -> Array:

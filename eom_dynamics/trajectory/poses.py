@@ -98,9 +98,9 @@ def through_poses(
 ) -> PoseSpline:
     """Smooth motion through poses at given times.
 
-    The twists at the waypoints follow from the minimum-snap trajectory (:func:`.through`) through the sums of the
-    screws from pose to pose, the development of the path. The motion between two poses alone is a screw motion, and the
-    frame of the base does not matter.
+    The twists at the waypoints follow from the trajectory (:func:`.through`) through the development of the path, the
+    sums of the screws from pose to pose. The tool rests between equal poses. The motion between two poses alone is a
+    screw motion, and the frame of the base does not matter.
 
     >>> import numpy as np
     >>> from eom_dynamics import lie
@@ -120,13 +120,7 @@ def through_poses(
     t, P = checked_poses(t, poses)
     development = np.concatenate([np.zeros((1, 6)), np.cumsum(steps_between(P), axis=0)])
     ends = {"start": _end(start, "start"), "end": _end(end, "end")}
-    try:
-        path = through(t, development, ends=ends)
-    except TrajectoryError:  # which names joints, and a way out that poses do not have
-        raise TrajectoryError(
-            "times are too uneven for these poses: the tool would swing far beyond them; space times by distance, and "
-            "check the units"
-        ) from None
+    path = through(t, development, ends=ends)
     return PoseSpline(t, P, path.states[1:])
 
 

@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Smooth trajectories through waypoints: with the least integral of a squared derivative, or without overshoot.
+"""Smooth trajectories through waypoints: as smooth as monotone pieces allow.
 
-Pieces of the interpolating spline with the least integral of its squared m-th derivative are polynomials of degree
-2m - 1. Given derivatives q … q^(m - 1) at a knot are met on both sides; for each k < m that is not given, q^(k) and
-q^(2m - 1 - k) are continuous at inner knots, and q^(2m - 1 - k) is zero at an end: the natural boundary conditions of
-the variational problem. For m = 4, minimum snap, see C. Richter, A. Bry, N. Roy, "Polynomial trajectory planning for
-aggressive quadrotor flight in dense indoor environments", ISRR 2013. The unknowns are the 2m Taylor coefficients of
-each piece. Derivatives at knots or B-splines would be fewer unknowns, but their equations contain the (2m - 1)-th power
-of the ratio of durations of adjacent pieces, and lose all digits when a short piece follows long pieces. Here, each
-equation is a Taylor expansion or an equality.
+The wanted states at waypoints are those of the spline with the least integral of its squared snap, of degree seven; see
+C. Richter, A. Bry, N. Roy, "Polynomial trajectory planning for aggressive quadrotor flight in dense indoor
+environments", ISRR 2013. Given derivatives are met at a knot on both sides; for each k < 4 that is not given, q^(k) and
+q^(7 - k) are continuous at inner knots, and q^(7 - k) is zero at an end: the natural boundary conditions of the
+variational problem. The unknowns are the Taylor coefficients of each piece. Derivatives at knots or B-splines would be
+fewer unknowns, but their equations contain the seventh power of the ratio of durations of adjacent pieces, and lose all
+digits when a short piece follows long pieces. Here, each equation is a Taylor expansion or an equality.
 
-Without overshoot, pieces have degree nine, and the rate of a piece is a polynomial of degree eight, which has one sign
-if all its Bernstein coefficients b_0 … b_8 have it. b_0 … b_3 follow from the state at the left knot, b_8 … b_5 from
-the right knot, and the sum of all is 9 Δq, which determines b_4. Hence, a rising piece is monotone if the four
-coefficients of each knot are not negative and their sum is at most 9/2 Δq. These conditions are linear in the
-derivatives and separate for each knot, like the conditions of F. N. Fritsch, R. E. Carlson, "Monotone piecewise cubic
-interpolation", SIAM J. Numer. Anal. 17 (1980), for cubics. They are sufficient but not necessary, so that derivatives
-may be reduced more than required.
+Joints have zero velocity where they reverse, and rest between equal positions. Pieces of the result have degree nine,
+and the rate of a piece is a polynomial of degree eight, which has one sign if all its Bernstein coefficients b_0 … b_8
+have it. b_0 … b_3 follow from the state at the left knot, b_8 … b_5 from the right knot, and the sum of all is 9 Δq,
+which determines b_4. Hence, a rising piece is monotone if these eight coefficients are not negative and their sum is at
+most 9 Δq. The conditions are linear in the derivatives, like the conditions of F. N. Fritsch, R. E. Carlson, "Monotone
+piecewise cubic interpolation", SIAM J. Numer. Anal. 17 (1980), for cubics. They are sufficient but not necessary, so
+that derivatives may be reduced more than required.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from math import comb, factorial, perm
 from typing import Literal
@@ -33,6 +33,8 @@ from ..arrays import MOTION, Array
 from ..exceptions import TrajectoryError
 from .trajectory import DEGREE, ORDERS, Spline, durations, numbers
 
+_ORDER = 4  # of the derivative in the squared integral
+
 UNSOLVED = (
     "times are too uneven or positions too large for a smooth trajectory; omit waypoints that are close in time, and "
     "check the units of positions and their derivatives"
@@ -40,27 +42,30 @@ UNSOLVED = (
 """Refusal of waypoints with singular or overflowing equations."""
 
 
-def minimum_snap(steps: Array, states: Array, m: int) -> Array:
-    """States (5, K, n) of the spline at its knots, completed from given states with NaN for unknown derivatives.
+def minimum_snap(steps: Array, states: Array) -> Array:
+    """States (5, K, n) of the spline with minimum snap at its knots, completed from given states with NaN for unknown.
 
-    All positions are given; other derivatives are given for all joints or no joint. The m-th and higher derivatives are
-    returned, but do not affect the spline. Steps (K - 1,), K > 1, are durations of the pieces, s; m is the order of the
-    derivative, 2 … 5, at most the number of knots. NumPy may warn about numbers that overflow; they are refused: raises
-    TrajectoryError if the equations overflow, or are singular in double precision.
+    All positions are given. A given snap does not affect the spline. Steps (K - 1,), K > 1, s, are durations of pieces.
+    NumPy may warn about numbers that overflow.
+
+    Raises:
+        TrajectoryError: the equations overflow, or are singular in double precision.
     """
-    m = min(m, len(steps) + 1)
-    if not np.any(np.isnan(states[:m])):
-        return np.where(np.isnan(states), 0.0, states)
-    system = _System(steps, states, m)
-    try:
-        taylor = system.solution()
-    except np.linalg.LinAlgError:
-        raise TrajectoryError(UNSOLVED) from None
-    solved = np.zeros_like(states)
-    last = np.tensordot(system.shift, taylor[-1], 1)
-    for k in range(min(ORDERS, 2 * m)):
-        solved[k, :-1] = factorial(k) * taylor[:, k] / steps[:, np.newaxis] ** k
-        solved[k, -1] = factorial(k) * last[k] / steps[-1] ** k
+    m = min(_ORDER, len(steps) + 1)
+    solved, unknown = np.zeros_like(states), np.isnan(states[:m])
+    patterns = defaultdict[bytes, list[int]](list)
+    for joint in np.flatnonzero(unknown.any(axis=(0, 1))).tolist():
+        patterns[unknown[:, :, joint].tobytes()].append(joint)
+    for joints in patterns.values():
+        system = _System(steps, states[..., joints], m)
+        try:
+            taylor = system.solution()
+        except np.linalg.LinAlgError:
+            raise TrajectoryError(UNSOLVED) from None
+        last = np.tensordot(system.shift, taylor[-1], 1)
+        for k in range(min(ORDERS, 2 * m)):
+            solved[k, :-1, joints] = (factorial(k) * taylor[:, k] / steps[:, np.newaxis] ** k).T
+            solved[k, -1, joints] = factorial(k) * last[k] / steps[-1] ** k
     if not all_finite(solved):
         raise TrajectoryError(UNSOLVED)
     return np.where(np.isnan(states), solved, states)
@@ -148,67 +153,104 @@ class _System:
 
 
 _SIDE = ORDERS - 1  # number of Bernstein coefficients of the rate that follow from one knot
-_SHARE = DEGREE / 2  # largest sum of the coefficients of one knot, in Δq
+
+_PASSES = 2  # solutions, the second with reduced velocities
 
 # b_r = sum over k of comb(r, k) (8 - k)!/8! p^(k + 1)(0): Bernstein coefficients from derivatives at the end.
 _BERNSTEIN = np.array([[comb(r, k) / perm(DEGREE - 1, k) for k in range(_SIDE)] for r in range(_SIDE)])
 
 
-def without_overshoot(steps: Array, states: Array, fixed: NDArray[np.bool_]) -> Array:
-    """States (5, K, n) of a monotone spline near the given states, with pieces of durations (K - 1,), s.
+class _Shape:
+    """Conditions for monotone pieces of a spline with durations (K - 1,), s, through positions (K, n).
 
-    The derivatives at each knot are moved along the straight line to the derivatives of a monotone spline, as far as
-    required. Derivatives that are fixed (K, n) stay zero.
+    ``lower`` and ``budget`` (K - 1, n) are the least coefficient and the largest sum of coefficients of a piece, 0 and
+    9 Δq, or as far beyond as fixed derivatives demand. ``excess`` (K - 1, n) bounds the distance from the hull then.
     """
-    change = np.diff(states[0], axis=0)
-    slope = change / steps[:, np.newaxis]
-    size, sign = np.abs(change), np.sign(change)
-    before, after = (np.zeros_like(states[0]) for _ in range(2))  # sign of Δq on the pieces next to each knot
-    before[1:], after[:-1] = sign, sign
-    before[0], after[-1] = after[0], before[-1]
-    # Only the smaller slope and curvature of the two neighboring pieces matter.
-    least_slope = np.full_like(states[0], np.inf)
-    least_curve = np.full_like(states[0], np.inf)
-    h = steps[:, np.newaxis]
-    for part in (slice(0, -1), slice(1, None)):
-        least_slope[part] = np.minimum(least_slope[part], np.abs(slope))
-        least_curve[part] = np.minimum(least_curve[part], size / h**2)
-    continues = before * after > 0
-    turns = before * after < 0
 
-    wanted = states[1:].copy()
-    safe = np.zeros_like(wanted)
-    # All four coefficients of a knot are v h, with the bound 9/8 Δq.
-    safe[0] = np.where(continues, before * np.clip(before * wanted[0], 0.25 * least_slope, least_slope), 0.0)
-    # At an extremum v = 0, and the coefficients are a h²/8 times 0, 1, 2, 3, with the bound 3/4 Δq.
-    safe[1] = np.where(turns, after * np.clip(after * wanted[1], 0.25 * least_curve, 4.0 * least_curve), 0.0)
-    wanted[0] = np.where(continues, wanted[0], 0.0)
-    wanted[:, ~(continues | turns)] = 0.0
+    def __init__(self, steps: Array, q: Array) -> None:
+        self._h, change = steps[:, np.newaxis], np.diff(q, axis=0)
+        self.size, self.sign = np.abs(change), np.where(change < 0, -1.0, 1.0)
+        before, after = (np.zeros_like(q) for _ in range(2))  # sign of Δq on the pieces next to each knot
+        before[1:], after[:-1] = np.sign(change), np.sign(change)
+        before[0], after[-1] = after[0], before[-1]
+        self._direction, self.turns = np.where(before * after > 0, after, 0.0), before * after < 0
+        self._after = after
+        # Only the smaller slope and curvature of the two neighboring pieces matter.
+        self._least = np.full((2, *q.shape), np.inf)
+        for part in (slice(0, -1), slice(1, None)):
+            for k, least in enumerate(self._least, start=1):
+                least[part] = np.minimum(least[part], self.size / self._h**k)
 
-    share = np.ones_like(states[0])
-    for left in (True, False):
-        part = slice(0, -1) if left else slice(1, None)
-        # From the right knot, time is reversed, which alternates the signs of the derivatives.
-        powers = np.stack([(1.0 if left else (-1.0) ** k) * h ** (k + 1) for k in range(_SIDE)])
-        b_safe, b_wanted = (np.tensordot(_BERNSTEIN, powers * x[:, part], 1) * sign for x in (safe, wanted))
-        room = np.concatenate([b_safe, [_SHARE * size - b_safe.sum(axis=0)]])
-        step = np.concatenate([b_wanted - b_safe, [b_safe.sum(axis=0) - b_wanted.sum(axis=0)]])
+    def start(self, wanted: Array, fixed: NDArray[np.bool_]) -> Array:
+        """Derivatives (4, K, n) of a monotone spline, with wanted ones where they are fixed; sets the conditions."""
+        (slope, curve), safe = self._least, np.zeros_like(wanted)
+        # All four coefficients of a knot are v h.
+        safe[0] = self._direction * np.clip(self._direction * wanted[0], 0.25 * slope, slope)
+        safe[0] = np.where(fixed[0], wanted[0], safe[0])
+        # At an extremum v = 0, and the coefficients are a h²/8 times 0, 1, 2, 3.
+        bend = self._after * np.clip(self._after * wanted[1], 0.25 * curve, 4.0 * curve)
+        safe[1] = np.where(self.turns & (safe[0] == 0), bend, 0.0)
+        safe = np.where(fixed, wanted, safe)
+        b = self._coefficients(safe)
+        self.lower = 2 * np.minimum(b.min(axis=(0, 1)), 0.0)
+        self.budget = np.maximum(9 * self.size - self.lower, b.sum(axis=(0, 1)))
+        self.excess = self.budget / 9 - self.size - self.lower
+        return safe
+
+    def move(self, x: Array, target: Array) -> tuple[Array, Array]:
+        """Derivatives (4, K, n) on the line from x to a target, and the shares (K, n), as far as pieces allow."""
+        b, change = self._coefficients(x), self._coefficients(target - x)
+        spare = np.maximum(self.budget - b.sum(axis=(0, 1)), 0.0)
+        growth = np.maximum(change.sum(axis=1), 0.0).sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            reach = np.where(step < 0, np.maximum(room, 0.0) / -step, np.inf)
-        share[part] = np.minimum(share[part], reach.min(axis=0))
-    result = states.copy()
-    result[1:] = np.where(fixed, 0.0, safe + share * (wanted - safe))
-    return result
+            reach = np.where(change < 0, np.maximum(b - self.lower, 0.0) / -change, np.inf).min(axis=1)
+            reach = np.minimum(reach, np.where(growth > 0, spare / growth, np.inf))
+        share = np.ones_like(x[0])
+        for part, most in zip((slice(0, -1), slice(1, None)), reach, strict=True):
+            share[part] = np.minimum(share[part], most)
+        return x + share * (target - x), share
+
+    def _coefficients(self, x: Array) -> Array:
+        """Coefficients (2, 4, K - 1, n) from the left and the right knot of each piece, positive in its direction."""
+        # From the right knot, time is reversed, which alternates the signs of the derivatives.
+        powers = np.stack([self._h ** (k + 1) for k in range(_SIDE)])
+        backwards = ((-1.0) ** np.arange(_SIDE))[:, np.newaxis, np.newaxis]
+        sides = powers * x[:, :-1], powers * backwards * x[:, 1:]
+        return np.stack([np.tensordot(_BERNSTEIN, side, 1) for side in sides]) * self.sign
+
+
+def _fit(steps: Array, states: Array, fixed: NDArray[np.bool_]) -> tuple[Array, Array]:
+    """States (5, K, n) with monotone pieces, and how far a piece may leave its hull (K - 1, n).
+
+    They complete given states with NaN for unknown derivatives. Of these, fixed ones are met.
+    """
+    shape, flat = _Shape(steps, states[0]), np.diff(states[0], axis=0) == 0
+    states[1] = np.where(shape.turns & np.isnan(states[1]), 0.0, states[1])
+    moves = (fixed & (states[1:] != 0)).any(axis=0)
+    rests = flat & ~moves[:-1] & ~moves[1:]
+    fixed = fixed | (states[1:] == 0)
+    for part in (slice(0, -1), slice(1, None)):
+        states[1:, part][:, rests] = 0.0
+        fixed[:, part] |= rests
+    for _ in range(_PASSES):
+        wanted = minimum_snap(steps, states)[1:]
+        x, share = shape.move(shape.start(wanted, fixed), wanted)
+        for k in 2 * [*range(_SIDE)]:
+            target = x.copy()
+            target[k] = wanted[k]
+            x, _ = shape.move(x, target)
+        # Others adapt to a velocity that has been reduced.
+        reduced = (share < 1) & np.isnan(states[1])
+        if not reduced.any():
+            break
+        states[1] = np.where(reduced, x[0], states[1])
+    return np.concatenate([states[:1], x]), shape.excess
 
 
 Ends = Literal["rest", "free"] | Mapping[str, Sequence[ArrayLike]]
 """Conditions at the first and last waypoint; see :func:`through`."""
 
-_DEGREES = {7: 4, 9: 5}  # degree of a spline, and the order of the derivative in the squared integral that it minimizes
-
-# Maximum overshoot between two waypoints, relative to the range of waypoints and their derivatives; number of checked
-# parts of each piece.
-_LARGEST_OVERSHOOT, _PARTS = 10.0, 4
+_PARTS, _ROUNDING = 8, 1e-9  # checked parts of each piece; relative rounding of positions
 
 
 def through(
@@ -218,25 +260,16 @@ def through(
     velocities: ArrayLike | None = None,
     accelerations: ArrayLike | None = None,
     ends: Ends = "rest",
-    overshoot: bool = True,
-    degree: int = 7,
 ) -> Spline:
-    """Smoothest C⁴ trajectory through waypoints, with given velocities and accelerations.
+    """Smooth C⁴ trajectory through waypoints, in which each joint stays between neighboring waypoints.
 
-    The interpolating spline of degree 2m - 1 that minimizes ∫ (d^m q/dt^m)² dt: with degree 7 the minimum-snap
-    trajectory. With positions alone it is C^(degree - 1); velocities and accelerations reduce that by one each. A
-    condition at an end that the spline cannot satisfy (the snap with degree 7) is met by a first or last piece of
-    degree 9. Time is linear in the number of waypoints.
+    Each joint is monotone between waypoints, reverses only at them, and rests between equal positions, for any times.
+    Within these conditions, see the module, it is near the minimum-snap trajectory. A joint leaves the range between
+    two waypoints only if given velocities or ``ends`` demand it. Given accelerations that would demand it are reduced.
+    Time is linear in the number of waypoints.
 
-    Such splines overshoot: a joint moves past a waypoint at which it reverses, more so for more uneven times. If the
-    required speeds differ by orders of magnitude (equally distant waypoints with 1/100 of the time
-    between some of them), the overshoot is excessive and the waypoints are rejected.
-
-    Without overshoot, each joint is monotone between waypoints and reverses only at them, for any times. The states at
-    waypoints are the states of the smoothest trajectory, reduced as far as required by a sufficient condition, see
-    the module. This increases speeds between waypoints, jerk and snap, bends straight lines in joint space, since
-    it applies to each joint separately, and stops a joint at consecutive equal positions. It is available for positions
-    alone, since given derivatives may require overshoot.
+    Dense positions of a smooth motion require velocities: without them, joints reverse at waypoints beside the
+    extremum, with high jerk and snap.
 
     Args:
         t: (K,), s; increasing, K >= 1. With K = 1 the duration is zero.
@@ -246,56 +279,44 @@ def through(
             accelerations; ``"free"``: no conditions; or ``{"start": (velocity, acceleration, jerk, snap), "end":
             (...)}``, each (n,) or a number for all joints. Higher derivatives may be omitted, and an end that is
             omitted is free.
-        overshoot: whether a joint may leave the range between two consecutive positions.
-        degree: 7 or 9, for minimum snap or minimum rate of snap.
 
     Raises:
-        TrajectoryError: shapes differ, times do not increase, a number is not finite, derivatives are contradictory or
-            given with ``overshoot=False``, or times are too uneven for the positions.
+        TrajectoryError: shapes differ, times do not increase, a number is not finite, derivatives are contradictory, or
+            times are too uneven for the positions.
     """
     t, q = _waypoints(t, positions)
-    if degree not in _DEGREES:
-        raise TrajectoryError(f"degree must be one of {', '.join(map(str, _DEGREES))}, is {degree!r}")
     states = np.full((ORDERS, *q.shape), np.nan)
     states[0] = q
     for k, (name, values) in enumerate((("velocities", velocities), ("accelerations", accelerations)), start=1):
         if values is not None:
             states[k] = _optional(name, values, q.shape)
-    if not overshoot and not np.all(np.isnan(states[1:])):
-        raise TrajectoryError("overshoot=False requires positions alone; omit velocities and accelerations")
+    soft = ~np.isnan(states[2])
     _set_ends(states, ends)
-    if not overshoot and np.any(np.nan_to_num(states[1:])):
-        raise TrajectoryError('overshoot=False requires ends to be "rest" or "free"')
     if len(t) == 1:
         return Spline(t, np.nan_to_num(states))
+    fixed = ~np.isnan(states[1:])
+    fixed[1] &= ~soft
     # Numbers that overflow are refused; NumPy would warn about each.
     with np.errstate(all="ignore"):
-        solved = minimum_snap(np.diff(t), states, _DEGREES[degree])
-        if not overshoot:
-            solved = without_overshoot(np.diff(t), solved, fixed=~np.isnan(states[1]))
+        solved, excess = _fit(np.diff(t), states, fixed)
         if not all_finite(solved, np.ptp(q, axis=0)):
             raise TrajectoryError(UNSOLVED)
         spline = Spline(t, solved)
-        if overshoot:
-            _check_overshoot(spline, states)
+        check_hull(spline, excess)
     return spline
 
 
-def _check_overshoot(spline: Spline, states: Array) -> None:
-    """Raise an error if a spline overshoots excessively, compared with its given states (5, K, n)."""
-    steps, q = np.diff(spline.t), spline.states[0]
-    inside = spline.in_pieces(_PARTS, 0, np.arange(len(steps)))[1][0][1:-1]
-    farthest = np.max(np.abs(inside - q[:-1]), axis=0)
-    longest = np.maximum(np.append(0.0, steps), np.append(steps, 0.0))[:, np.newaxis]
-    expected = np.ptp(q, axis=0) + 1e-9
-    for k in range(1, ORDERS):
-        expected = expected + np.max(np.nan_to_num(np.abs(states[k])) * longest**k, axis=0)
-    if np.any(farthest > _LARGEST_OVERSHOOT * expected):
-        piece, joint = np.argwhere(farthest > _LARGEST_OVERSHOOT * expected)[0]
+def check_hull(spline: Spline, excess: Array) -> None:
+    """Raise TrajectoryError if a joint leaves the range between two knots by more than an excess (K - 1, n)."""
+    q = spline.states[0]
+    inside = spline.in_pieces(_PARTS, 0, np.arange(len(q) - 1))[1][0]
+    beyond = np.maximum(inside - np.maximum(q[:-1], q[1:]), np.minimum(q[:-1], q[1:]) - inside).max(axis=0)
+    far = ~(beyond <= excess + _ROUNDING * (np.ptp(q, axis=0) + np.abs(q[1:])))
+    if far.any():
+        piece, joint = np.argwhere(far)[0]
         raise TrajectoryError(
-            f"times are too uneven for these positions: joint {joint} would overshoot by "
-            f"{farthest[piece, joint]:.3g} between waypoints {piece} and {piece + 1}; space times by distance, or set "
-            "overshoot=False"
+            f"times are too uneven: between waypoints {piece} and {piece + 1}, joint {joint} leaves their range by "
+            f"{beyond[piece, joint]:.3g} rad or m; space times by distance"
         )
 
 

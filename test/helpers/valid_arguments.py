@@ -248,7 +248,7 @@ CALLS: dict[str, tuple[Call, dict[str, Any], dict[str, Any]]] = {
     "through": (
         through,
         spread(t=np.arange(3.0), positions=WAYPOINTS),
-        spread(velocities=0 * WAYPOINTS, accelerations=0 * WAYPOINTS, ends="rest", degree=7),
+        spread(velocities=0 * WAYPOINTS, accelerations=0 * WAYPOINTS, ends="rest"),
     ),
     "rest_to_rest": (rest_to_rest, spread(start=Z, end=Q, duration=1.0), {}),
     "shortest_duration": (

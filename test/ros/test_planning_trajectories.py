@@ -82,7 +82,6 @@ MOTIONS = [
     (ALL, {}, {"velocities": MOTION[1], "accelerations": MOTION[2]}),
     (ALL, {"follow": 1}, {}),
     (ALL, {"follow": 2}, {"velocities": MOTION[1]}),
-    (ALL, {"no_overshoot": True}, {"overshoot": False}),
 ]
 
 

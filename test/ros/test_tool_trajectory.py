@@ -76,11 +76,11 @@ AWAY[:3, 3] *= 3.0
 WRIST = [Q + np.array([0, 0, 0, 0, x - Q[4], 0]) for x in (0.4, -0.4)]
 
 # Poses, their times, the start, and other fields of the request; and the refusal.
-OPTIONS = {"trajectory": start_at(Q), "ends": "free", "no_overshoot": True}
+OPTIONS = {"trajectory": start_at(Q), "ends": "free"}
 REFUSED = [
     (POSES, TIMES, {"trajectory": start_at(Q, count=2)}, "trajectory has 2 points; with a tool_"),
     (POSES, TIMES, {"trajectory": start_at(Q, names=())}, "points[0].positions is empty; it must"),
-    (POSES, TIMES, OPTIONS, "ends, no_overshoot: for waypoints of the joints only, not for a tool_trajectory"),
+    (POSES, TIMES, OPTIONS, "ends: for waypoints of the joints only, not for a tool_trajectory"),
     (POSES, TIMES, {"trajectory": start_at(Q + 0.2)}, "the path starts 0."),
     ([POSES[0], AWAY], (0, 3), {"trajectory": start_at(Q)}, "at 1"),
     ([KINEMATICS.pose(q) for q in WRIST], (0, 3), {"trajectory": start_at(WRIST[0])}, " s the "),

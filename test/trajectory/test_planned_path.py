@@ -80,7 +80,7 @@ def test_rounding_and_noise_cost_no_time(waypoints: Callable[[], np.ndarray], mo
 
 def test_knots_are_those_of_the_path_and_not_of_the_points() -> None:
     few, many = (path_through(np.round(points(count), 5), np.ones(2)) for count in (200, 3200))
-    assert len(many.parts[0].t) < 1.5 * len(few.parts[0].t) < 60  # of 16 times as many points
+    assert len(many.parts[0].t) < 1.5 * len(few.parts[0].t) < 90  # of 16 times as many points
 
 
 def test_the_tolerance_that_is_given_counts() -> None:
@@ -94,6 +94,14 @@ def test_the_tolerance_that_is_given_counts() -> None:
 def test_few_waypoints_are_passed_exactly() -> None:
     path = path_through(points(12), np.ones(2), tolerance=1e-2)
     np.testing.assert_array_equal(path.parts[0].states[0], points(12))
+
+
+def test_path_stops_at_a_waypoint_at_which_all_joints_reverse() -> None:
+    waypoints = np.array([[0.0, 0.0], [0.5, 0.2], [1.0, 0.9], [0.4, 0.5], [0.0, 0.6]])
+    path = path_through(waypoints, np.ones(2))
+    assert [len(part.t) for part in path.parts] == [3, 3]
+    np.testing.assert_array_equal(path.parts[1].states[0, 0], waypoints[2])
+    assert all(part.states[1, [0, -1]].any(axis=1).all() for part in path.parts)
 
 
 @pytest.mark.parametrize(
@@ -136,19 +144,12 @@ def test_800_waypoints_with_six_digits_are_as_fast_as_ten_of_them() -> None:
     assert np.median(took[800]) < 1.5 * np.median(took[10])
 
 
-def _uneven() -> np.ndarray:
-    """Waypoints in steps of 1e-5 and of one, with bends at each."""
-    rng = np.random.default_rng(1)
-    return np.cumsum(rng.normal(size=(12, 2)) * 10.0 ** rng.choice([-5.0, 0.0], (12, 1)), axis=0)
-
-
 ALIKE = "the path does not move: all 3 waypoints are within the path tolerance, 0.001 rad or m, of the first waypoint"
 
 
 test_what_is_refused = refusals(
     TrajectoryError,
     ([[0.0, 0.0], [1e-4, 0.0], [0.0, 0.0]], 1e-3, ALIKE),
-    (_uneven(), 1e-6, "waypoints are too unevenly spaced for a smooth path within the path tolerance, 1e-06 rad or m"),
     (points(10), 0.0, "the path tolerance must be positive, rad or m, is 0"),
     call=lambda waypoints, tolerance: path_through(waypoints, np.ones(2), tolerance),
 )

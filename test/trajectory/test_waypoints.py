@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trajectories through waypoints: against SciPy's splines, by the variational principle, and at uneven times."""
+"""Trajectories through waypoints: against SciPy's splines, by the variational principle, and within their hull."""
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -8,13 +9,14 @@ import pytest
 from differences import deviation
 from hypothesis import given
 from hypothesis import strategies as st
+from paths import SHARED
 from refusals import refusals
 from scipy.interpolate import make_interp_spline
 
 from eom_dynamics.exceptions import TrajectoryError
 from eom_dynamics.trajectory import Spline, through
+from eom_dynamics.trajectory.waypoints import check_hull, minimum_snap
 
-DEGREES = pytest.mark.parametrize("degree", [7, 9])
 SEEDS = st.integers(0, 10_000)
 
 
@@ -29,35 +31,42 @@ def inside(t: np.ndarray, parts: int = 20) -> np.ndarray:
     return (t[:-1, np.newaxis] + np.diff(t)[:, np.newaxis] * (np.arange(parts) + 0.5) / parts).ravel()
 
 
-@DEGREES
+def wanted(t: np.ndarray, q: np.ndarray, ends: Any = (), **given_: np.ndarray) -> Spline:
+    """Minimum-snap trajectory, with derivatives at both ends."""
+    states = np.full((5, *q.shape), np.nan)
+    states[0] = q
+    for k, name in ((1, "velocities"), (2, "accelerations")):
+        states[k] = given_.get(name, np.nan)
+    for k, values in enumerate(ends, start=1):
+        states[k, [0, -1]] = values
+    return Spline(t, minimum_snap(np.diff(t), states))
+
+
 @pytest.mark.parametrize("ends", ["free", "rest", "given"])
 @given(seed=SEEDS)
-def test_ends_agree_with_scipys_natural_or_clamped_spline(ends: str, degree: int, seed: int) -> None:
-    (t, q), m = waypoints(seed), (degree + 1) // 2
-    orders = range(m, degree) if ends == "free" else range(1, m)
+def test_ends_agree_with_scipys_natural_or_clamped_spline(ends: str, seed: int) -> None:
+    t, q = waypoints(seed)
+    orders = range(4, 7) if ends == "free" else range(1, 4)
     values = np.random.default_rng(seed).normal(size=(len(orders), 3)) * (ends == "given")
-    other = make_interp_spline(t, q, degree, bc_type=([*zip(orders, values, strict=True)],) * 2)
-    motion = through(t, q, ends={"start": values, "end": values} if ends == "given" else ends, degree=degree)
-    assert ends != "rest" or not np.any(motion.states[1:, [0, -1]])
-    # Degree 7 cannot satisfy the snap at ends at rest, so that the pieces there differ.
-    at = inside(t[1:-1]) if degree == 7 and ends == "rest" else inside(t)
-    for k, actual in enumerate(motion.derivatives(at)):
-        assert deviation(actual, other(at, nu=k)) < 1e-7  # mostly SciPy's error, for uneven times
+    other = make_interp_spline(t, q, 7, bc_type=([*zip(orders, values, strict=True)],) * 2)
+    motion = wanted(t, q, () if ends == "free" else values)
+    for k, actual in enumerate(motion.derivatives(inside(t))):
+        assert deviation(actual, other(inside(t), nu=k)) < 1e-7  # mostly SciPy's error, for uneven times
 
 
-@given(seed=SEEDS, velocities=st.booleans(), accelerations=st.booleans(), degree=st.sampled_from([7, 9]))
+@given(seed=SEEDS, velocities=st.booleans(), accelerations=st.booleans())
 def test_given_derivatives_are_met_and_no_trajectory_is_smoother(
-    seed: int, velocities: bool, accelerations: bool, degree: int
+    seed: int, velocities: bool, accelerations: bool
 ) -> None:
     """The first variation of the integral is zero for any admissible change."""
     t, q = waypoints(seed, K=6, n=1)
     rng = np.random.default_rng(seed)
     given_ = {}
-    for name, wanted in (("velocities", velocities), ("accelerations", accelerations)):
-        if wanted:
+    for name, is_given in (("velocities", velocities), ("accelerations", accelerations)):
+        if is_given:
             given_[name] = rng.normal(size=q.shape)
             given_[name][rng.random(len(t)) < 0.4] = np.nan
-    motion = through(t, q, ends="free", degree=degree, **given_)
+    motion = wanted(t, q, **given_)
     np.testing.assert_array_equal(motion.states[0], q)
     change = rng.normal(size=(5, *q.shape))
     change[0] = 0.0
@@ -66,11 +75,10 @@ def test_given_derivatives_are_met_and_no_trajectory_is_smoother(
             fixed = ~np.isnan(given_[name])
             np.testing.assert_array_equal(motion.states[k][fixed], given_[name][fixed])
             change[k][fixed] = 0.0
-    m = (degree + 1) // 2
     nodes, weights = np.polynomial.legendre.leggauss(10)
     steps = np.diff(t)[:, np.newaxis]
     at, dt = (t[:-1, np.newaxis] + steps * (nodes + 1) / 2).ravel(), (steps * weights / 2).ravel()
-    a, b = (x.derivatives(at, order=m)[m][:, 0] for x in (motion, Spline(t, change)))
+    a, b = (x.derivatives(at)[4][:, 0] for x in (motion, Spline(t, change)))
     assert abs(np.sum(a * b * dt)) < 1e-8 * np.sqrt(np.sum(a**2 * dt) * np.sum(b**2 * dt)) + 1e-9
 
 
@@ -84,10 +92,9 @@ def test_given_derivatives_are_met_and_no_trajectory_is_smoother(
     ],
     ids=["tail 3e-6", "tail 3e-3", "random", "jitter"],
 )
-@DEGREES
-def test_uneven_times(steps: np.ndarray, tolerance: float, degree: int) -> None:
+def test_uneven_times(steps: np.ndarray, tolerance: float) -> None:
     t = np.append(0.0, np.cumsum(steps))
-    motion = through(t, np.sin(t)[:, np.newaxis], ends="free", degree=degree)
+    motion = wanted(t, np.sin(t)[:, np.newaxis])
     middle = (t > 0.2 * t[-1]) & (t < 0.8 * t[-1])
     at = inside(t[middle], 5)
     for k, actual in enumerate(motion.derivatives(at)):
@@ -97,12 +104,19 @@ def test_uneven_times(steps: np.ndarray, tolerance: float, degree: int) -> None:
         assert np.max(np.abs(actual)) < 1.5
 
 
+def test_dense_samples_with_velocities_are_as_smooth_as_their_motion() -> None:
+    t = np.linspace(0.0, 10.0, 200)
+    motion = through(t, np.sin(t)[:, np.newaxis], velocities=np.cos(t)[:, np.newaxis], ends="free")
+    at = inside(t[20:-20])
+    for k, actual in enumerate(motion.derivatives(at)):
+        np.testing.assert_allclose(actual[:, 0], np.sin(at + k * np.pi / 2), atol=1e-3)
+
+
 @pytest.mark.parametrize("K", [1, 2, 3])
 @pytest.mark.parametrize("ends", ["rest", "free"])
-@pytest.mark.parametrize("overshoot", [True, False])
-def test_up_to_three_waypoints(K: int, ends: Any, overshoot: bool) -> None:
+def test_up_to_three_waypoints(K: int, ends: Any) -> None:
     t, q = waypoints(5, K)
-    motion = through(t, q, ends=ends, overshoot=overshoot)
+    motion = through(t, q, ends=ends)
     np.testing.assert_array_equal(motion.derivatives(t)[0][0], q[0])
     np.testing.assert_allclose(motion.derivatives(t)[0], q, rtol=0, atol=1e-14)
     if K == 2 and ends == "free":  # a straight line
@@ -125,11 +139,11 @@ def test_conditions_at_the_ends() -> None:
 
 
 @given(seed=SEEDS, spread=st.sampled_from([1.0, 10.0, 1e6]), ends=st.sampled_from(["rest", "free"]))
-def test_monotone_between_waypoints_without_overshoot(seed: int, spread: float, ends: Any) -> None:
+def test_joints_are_monotone_between_waypoints(seed: int, spread: float, ends: Any) -> None:
     t, q = waypoints(seed, spread=spread)
     rng = np.random.default_rng(seed)
     q = np.where(rng.random(q.shape) < 0.2, np.roll(q, 1, axis=0), q)  # some equal positions
-    motion = through(t, q, ends=ends, overshoot=False)
+    motion = through(t, q, ends=ends)
     u = np.linspace(0, 1, 101)
     at = t[:-1, np.newaxis] + np.diff(t)[:, np.newaxis] * u
     at[:, -1] = t[1:]
@@ -141,10 +155,91 @@ def test_monotone_between_waypoints_without_overshoot(seed: int, spread: float, 
     assert np.all(np.abs(positions - q[:-1, np.newaxis]) <= np.abs(change) * (1 + 1e-12))
 
 
-def test_monotone_motion_is_unchanged_without_overshoot() -> None:
+def test_monotone_motion_is_the_smoothest() -> None:
     t = np.linspace(0.3, 1.2, 20)
-    smooth, monotone = (through(t, np.sin(t)[:, np.newaxis], ends="free", overshoot=x) for x in (True, False))
-    np.testing.assert_array_equal(monotone.states[:, 1:-1], smooth.states[:, 1:-1])
+    q = np.sin(t)[:, np.newaxis]
+    np.testing.assert_array_equal(through(t, q, ends="free").states[:, 1:-1], wanted(t, q).states[:, 1:-1])
+
+
+def outside(motion: Spline, parts: int = 40) -> np.ndarray:
+    """Largest distance of each piece and joint from the range of its ends (K - 1, n)."""
+    q = motion.states[0]
+    x = motion.in_pieces(parts, 0, np.arange(len(q) - 1))[1][0]
+    return np.maximum(x - np.maximum(q[:-1], q[1:]), np.minimum(q[:-1], q[1:]) - x).max(axis=0)
+
+
+APPROACH = np.array([0.0, 0.25, 0.5, 0.5, 0.25, 0.0])[:, np.newaxis]
+SPEEDS = np.array([0.0, 0.6, 0.0, 0.0, -0.6, 0.0])[:, np.newaxis]
+STARTING = np.array([0.0, 0.0, 0.0, -5.0, 0.0, 0.0])[:, np.newaxis]  # acceleration after the pause, as of a planner
+
+
+@pytest.mark.parametrize("given_", [{}, {"velocities": SPEEDS}, {"velocities": SPEEDS, "accelerations": STARTING}])
+@pytest.mark.parametrize("pause", [0.1, 1.0, 2.0, 3.0, 5.0, 60.0])
+def test_arm_rests_during_a_pause(pause: float, given_: Any) -> None:
+    t = np.array([0.0, 0.5, 1.0, 1.0 + pause, 1.5 + pause, 2.0 + pause])
+    motion = through(t, APPROACH, **given_)
+    assert np.max(outside(motion)) <= 1e-15
+    during = motion.derivatives(np.linspace(t[2], t[3], 100))
+    assert np.all(during[0] == 0.5) and not np.any(during[1:])
+
+
+CASES = SHARED / "cases"
+
+
+@pytest.mark.skipif(
+    not (CASES / "pause_with_acceleration").is_dir(), reason="needs the cases in shared next to this folder"
+)
+@pytest.mark.parametrize("pause", [0.3, 1.0, 5.0])
+def test_sampled_trapezoids_with_a_pause(pause: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their accelerations at the pause do not match the positions."""
+    monkeypatch.syspath_prepend(CASES / "pause_with_acceleration")
+    monkeypatch.setattr("sys.dont_write_bytecode", True)
+    plan = importlib.import_module("over").plan
+    for last in (False, True):
+        t, *columns, _ = plan(pause, last_acc=last)
+        q, v, a = (x[:, np.newaxis] for x in columns)
+        for given_ in ({}, {"velocities": v}, {"velocities": v, "accelerations": a}):
+            assert np.max(outside(through(t, q, **given_))) < 1e-12
+
+
+def random_plan(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Waypoints with dwells, uneven times by a factor of up to 100, and repeated or nearly repeated positions."""
+    rng = np.random.default_rng(seed)
+    steps = 0.1 * 10.0 ** rng.uniform(0, 2, (rng.integers(2, 20), 1))
+    moves = rng.normal(size=(len(steps), 3)) * rng.choice([0.0, 1e-6, 1.0], (len(steps), 3), p=[0.15, 0.1, 0.75])
+    dwell = rng.random(len(steps)) < 0.2
+    moves[dwell], steps[dwell, 0] = 0.0, rng.uniform(0.01, 10.0, dwell.sum())
+    return np.append(0.0, np.cumsum(steps)), np.cumsum(np.vstack([np.zeros(3), moves]), axis=0)
+
+
+@pytest.mark.parametrize("kind", ["positions", "velocities", "accelerations", "both"])
+def test_random_plans_leave_the_hull_only_as_velocities_demand(kind: str) -> None:
+    """Half of the velocities point into the direction of the motion."""
+    for seed in range(40):
+        t, q = random_plan(seed)
+        rng = np.random.default_rng(seed)
+        slopes = np.gradient(q, t, axis=0)
+        v = (
+            np.where(rng.random(q.shape) < 0.5, slopes, rng.normal(size=q.shape))
+            if kind in ("velocities", "both")
+            else None
+        )
+        a = rng.normal(size=q.shape) if kind in ("accelerations", "both") else None
+        motion = through(t, q, velocities=v, accelerations=a)
+        demand = 0.0 if v is None else np.diff(t)[:, np.newaxis] * np.maximum(np.abs(v[:-1]), np.abs(v[1:]))
+        assert np.all(outside(motion) <= demand + 1e-12 * np.ptp(q))
+        assert v is None or np.array_equal(motion.states[1], v)
+
+
+def test_swing_is_rejected_with_its_segment() -> None:
+    states = np.zeros((5, 4, 2))
+    states[2, 2, 1] = -5.0
+    motion = Spline([0.0, 1.0, 2.0, 4.0], states)
+    check_hull(motion, np.full((3, 2), 1.0))
+    with pytest.raises(
+        TrajectoryError, match=r"between waypoints 1 and 2, joint 1 leaves their range by 0\.167 rad or m"
+    ):
+        check_hull(motion, np.zeros((3, 2)))
 
 
 Q = np.zeros((3, 2))
@@ -160,22 +255,13 @@ test_errors = refusals(
     ([0, 1, 2], Q, {"ends": {"start": (0.0,) * 5}}, "5 derivatives"),
     ([0, 1, 2], Q, {"ends": {"start": ([0.0, 0.0, 0.0],)}}, "velocity must be a number, or 2"),
     ([0, 1, 2], Q, {"velocities": V, "ends": {"end": (0.0,)}}, "differs"),
-    ([0, 1, 2], Q, {"velocities": V, "overshoot": False}, "positions alone"),
-    ([0, 1, 2], Q, {"ends": {"end": (1.0,)}, "overshoot": False}, "requires ends to be"),
     call=lambda times, positions, options: through(times, positions, **options),
 )
 
 
-def test_excessive_overshoot() -> None:
-    t, q = np.append(0.0, np.cumsum(np.tile([1.0, 1e-3], 10))), np.tile([[0.0], [1.0]], (11, 1))[:21]
-    with pytest.raises(TrajectoryError, match=r"0.*overshoot"):
-        through(t, q)
-    assert np.ptp(through(t, q, overshoot=False).derivatives(inside(t))[0]) <= 1.0
-
-
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("positions", [[0.0, 1e308, -1e308], [-1e308, 1e308], [1e308, 0.0, -1e308]])
-@pytest.mark.parametrize("options", [{}, {"overshoot": False}, {"ends": "free"}, {"degree": 9}])
+@pytest.mark.parametrize("options", [{}, {"ends": "free"}])
 def test_positions_that_overflow_are_refused_without_a_warning(positions: list[float], options: dict[str, Any]) -> None:
     with pytest.raises(TrajectoryError, match="uneven"):
         through(np.arange(len(positions)), np.array(positions)[:, np.newaxis], **options)

@@ -24,7 +24,7 @@ from ...trajectory.feedforward import CHECK_RATE, checked
 from ..interfaces import SplineTrajectory, srv
 from ..loaded_arm import loaded_arm
 from .jobs import PlannedMotion, PlanningJob
-from .trajectories import Start, fit_motion, retime, waypoint_path
+from .trajectories import Start, fit_motion, retime
 
 _Constants = srv.ComputeTrajectoryFeedforward.Request
 _FIT_OPTIONS = _Constants()
@@ -80,8 +80,7 @@ def _fit(arm: ElasticArm, message: Any, job: PlanningJob) -> Spline:
     order = JointOrder.of(arm, list(message.joint_names))
     motion = fit_motion(message, read_times(message), order, _FIT_OPTIONS, start, arm.robot.continuous)
     if motion.end > motion.start and job.trajectory_limits == _Constants.FASTEST:
-        waypoints = waypoint_path(message, motion, _FIT_OPTIONS)
-        motion = retime(arm, motion, motion.t, _Constants.FASTEST, waypoints=waypoints)[1]
+        motion = retime(arm, motion, motion.t, _Constants.FASTEST, waypoints=motion.states[0])[1]
     return motion
 
 

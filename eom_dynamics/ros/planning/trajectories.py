@@ -21,13 +21,13 @@ from ...kinematics.compiled import kinematics_of
 from ...robot import Robot
 from ...trajectory import Spline, follow, minimum_time, through
 from ...trajectory.feedforward import CHECK_RATE, checked, trajectory_feedforward
-from ...trajectory.planned_path import MANY
 from ..interfaces import LimitViolation, set_stamp, srv
 
 _Constants = srv.ComputeTrajectoryFeedforward.Request
 _ALL = _Constants.STATE | _Constants.EFFORT | _Constants.MOTOR
 
 _POINT_FIELDS = ("positions", "velocities", "accelerations")
+_FOLLOWED = {_Constants.ALL_GIVEN: 2, _Constants.VELOCITIES: 1, _Constants.POSITIONS: 0}  # number of derivatives
 _VIOLATION_FIELDS = ("quantity", "name", "value", "limit", "ratio")
 
 
@@ -52,7 +52,8 @@ def answer_trajectory(arm: ElasticArm, request: Any, *, measured: Callable[[Sequ
         _require_no_options(request)
         start = requested_start(request, order, lambda: measured(arm.robot.joint_names))
         times, motion = tool_motion(arm.robot, request.tool_trajectory, start)
-        request.trajectory.points = [JointTrajectoryPoint(time_from_start=point.time_from_start) for point in points]
+        stamps_of_tool = [point.time_from_start for point in request.tool_trajectory.points]
+        request.trajectory.points = [JointTrajectoryPoint(time_from_start=stamp) for stamp in stamps_of_tool]
     else:
         times = read_times(request.trajectory)
         motion = fit_motion(request.trajectory, times, order, request)
@@ -61,7 +62,7 @@ def answer_trajectory(arm: ElasticArm, request: Any, *, measured: Callable[[Sequ
         raise StateError(f"path_tolerance must be at least 0 (0: by the digits), is {request.path_tolerance}")
     if retimed:
         tolerance = request.path_tolerance or None
-        waypoints = None if of_tool else waypoint_path(request.trajectory, motion, request, tolerance)
+        waypoints = None if of_tool else motion.states[0]
         times, motion = retime(arm, motion, times, request.timing, waypoints=waypoints, tolerance=tolerance)
         stamps = np.round(1e9 * times).astype(int)
         # Points within the tolerance of others may be passed at the same time.
@@ -73,10 +74,11 @@ def answer_trajectory(arm: ElasticArm, request: Any, *, measured: Callable[[Sequ
     result = trajectory_feedforward(arm, motion, times, rate=request.sample_rate, most=_Constants.MAX_SAMPLES)
     exceeded = "" if result.verdict.ok else f"exceeds limits: {result.verdict}"
     fill_in(request.trajectory, "effort", result.efforts, order)
-    # Replace given derivatives that the motion does not follow.
-    for k in range(0 if of_tool else 1 if retimed else len(interpolated_fields(request)), len(_POINT_FIELDS)):
-        values = motion.derivatives(times, k)[k]
-        fill_in(request.trajectory, _POINT_FIELDS[k], values, order, where_given=not (of_tool or retimed))
+    # The motion may not follow given derivatives.
+    as_given = not (of_tool or retimed)
+    for k in range(0 if of_tool else 1, len(_POINT_FIELDS)):
+        values = motion.states[k] if as_given else motion.derivatives(times, k)[k]
+        fill_in(request.trajectory, _POINT_FIELDS[k], values, order, where_given=as_given)
     response = srv.ComputeTrajectoryFeedforward.Response(
         success=True, message=exceeded, trajectory=request.trajectory, joint_names=order.names
     )
@@ -96,14 +98,6 @@ def answer_trajectory(arm: ElasticArm, request: Any, *, measured: Callable[[Sequ
         if outputs & output:
             write(response, fields, [to_message(values) for values in rows])
     return response
-
-
-def waypoint_path(trajectory: Any, motion: Spline, options: Any, tolerance: float | None = None) -> Array | None:
-    """Positions (K, n) of a motion's many waypoints if it follows only them, or with a tolerance; else None."""
-    others = interpolated_fields(options)[1:]
-    columns = any(len(getattr(point, field)) for point in trajectory.points for field in others)
-    as_given = options.no_overshoot or columns or len(trajectory.points) < MANY
-    return None if as_given and tolerance is None else motion.states[0]
 
 
 def retime(
@@ -152,13 +146,13 @@ def fit_motion(
 
     Points after a start are moved by whole turns of ``continuous`` joints (n,), to be nearest to it.
     """
-    if options.follow not in (_Constants.ALL_GIVEN, _Constants.POSITIONS, _Constants.VELOCITIES):
+    if options.follow not in _FOLLOWED:
         raise StateError(f"follow must be ALL_GIVEN, POSITIONS or VELOCITIES, is {options.follow}")
     if options.ends not in ("", _Constants.REST, _Constants.FREE):
         raise StateError(f"ends must be rest or free, is {options.ends!r:.60}")
     positions = read_positions(trajectory, order)
-    columns = {field: read_points(trajectory, field, order) for field in _POINT_FIELDS[1:]}
-    velocities, accelerations = (x if field in interpolated_fields(options) else None for field, x in columns.items())
+    columns = [read_points(trajectory, field, order) for field in _POINT_FIELDS[1:]]
+    velocities, accelerations = (x if k < _FOLLOWED[options.follow] else None for k, x in enumerate(columns))
     if start is not None:
         later = times > start.time
         if not later.any():
@@ -172,25 +166,14 @@ def fit_motion(
         velocities, accelerations = (
             None if x is None else np.vstack([unknown, x[later]]) for x in (velocities, accelerations)
         )
-    ends, overshoot = options.ends or _Constants.REST, not options.no_overshoot
-    return through(times, positions, velocities=velocities, accelerations=accelerations, ends=ends, overshoot=overshoot)
+    ends = options.ends or _Constants.REST
+    return through(times, positions, velocities=velocities, accelerations=accelerations, ends=ends)
 
 
 def _require_no_options(request: Any) -> None:
-    columns = {
-        "follow": request.follow != _Constants.ALL_GIVEN,
-        "ends": request.ends not in ("", _Constants.REST),
-        "no_overshoot": request.no_overshoot,
-    }
+    columns = {"follow": request.follow != _Constants.ALL_GIVEN, "ends": request.ends not in ("", _Constants.REST)}
     if names := [name for name, is_given in columns.items() if is_given]:
         raise StateError(f"{', '.join(names)}: for waypoints of the joints only, not for a tool_trajectory")
-
-
-def interpolated_fields(options: Any) -> tuple[str, ...]:
-    """Fields of the points that the motion must interpolate, by the options of a request."""
-    if options.follow == _Constants.POSITIONS or options.no_overshoot:
-        return _POINT_FIELDS[:1]
-    return _POINT_FIELDS[:2] if options.follow == _Constants.VELOCITIES else _POINT_FIELDS
 
 
 def tool_motion(robot: Robot, trajectory: Any, start: Array) -> tuple[Array, Spline]:

@@ -54,9 +54,9 @@ def _of_waypoints(values: ByteValues, arm: ElasticArm) -> tuple[Any, Spline]:
     )
     if positions is None:
         positions = np.zeros((len(times), arm.robot.n))
-    ends, overshoot, follow = values.choice(("rest", "free")), values.below(4) != 3, values.below(3)
+    ends, follow = values.choice(("rest", "free")), values.below(3)
     rates = {"velocities": velocities if follow > 0 else None, "accelerations": accelerations if follow > 1 else None}
-    return times, through(times, positions, **rates, ends=ends, overshoot=overshoot)
+    return times, through(times, positions, **rates, ends=ends)
 
 
 def _of_states(values: ByteValues, arm: ElasticArm) -> tuple[Any, Spline]:
