@@ -22,9 +22,13 @@ from .joint_order import JointOrder, shown_name
 from .settings import SMALL_STEP, START_LATENCY
 from .spatial import read_pose, read_twist
 
+_MIN_STEP = 1000  # between points, ns; planners append points after some microseconds
+
 
 def read_times(trajectory: Any) -> Array:
     """Times of the points (K,), s from the start of the trajectory.
+
+    Removes a point whose time and positions the next point repeats, as planners have between segments.
 
     Args:
         trajectory: a ``trajectory_msgs/JointTrajectory``, here and below.
@@ -32,15 +36,22 @@ def read_times(trajectory: Any) -> Array:
     Raises:
         StateError: there are no points, or the times do not increase.
     """
-    if not trajectory.points:
+    points, kept = list(trajectory.points), list[int]()
+    if not points:
         raise StateError("trajectory has no points")
-    stamps = np.array([x.time_from_start.sec * 10**9 + x.time_from_start.nanosec for x in trajectory.points])
-    for k in np.flatnonzero(np.diff(stamps) <= 0):
-        raise StateError(
-            f"points[{k + 1}].time_from_start is {stamps[k + 1] / 1e9:g} s, must be later than points[{k}], "
-            f"{stamps[k] / 1e9:g} s"
-        )
-    return stamps * 1e-9
+    stamps = [x.time_from_start.sec * 10**9 + x.time_from_start.nanosec for x in points]
+    field = "positions" if hasattr(points[0], "positions") else "transforms"
+    for k, stamp in enumerate(stamps):
+        if kept and stamp < stamps[kept[-1]] + _MIN_STEP:
+            before = kept.pop()
+            if stamp < stamps[before] or [*getattr(points[k], field)] != [*getattr(points[before], field)]:
+                raise StateError(
+                    f"points[{k}].time_from_start is {stamp / 1e9:.12g} s, must be later than points[{before}], "
+                    f"{stamps[before] / 1e9:.12g} s, by {_MIN_STEP} ns; remove one of them"
+                )
+        kept.append(k)
+    trajectory.points = [points[k] for k in kept]
+    return np.array([stamps[k] for k in kept]) * 1e-9
 
 
 MAX_END_VELOCITY = SMALL_STEP / START_LATENCY
@@ -148,10 +159,10 @@ def read_tool_trajectory(trajectory: Any) -> ToolTrajectory:
         StateError: the message is invalid.
         TrajectoryError: there is no motion through the poses, as for :func:`.through_poses`.
     """
-    names, points = list(trajectory.joint_names), trajectory.points
+    names = list(trajectory.joint_names)
     if len(names) > 1:
         raise StateError(f"tool_trajectory.joint_names must have the name of one frame or be empty, has {len(names)}")
-    times = read_times(trajectory)
+    times, points = read_times(trajectory), trajectory.points
     if len(points) < 2:
         raise StateError("tool_trajectory must have two points or more")
     poses = []

@@ -17,6 +17,7 @@ from eom_dynamics.control.trajectories import (
     duration,
     hold_others,
     read_spline,
+    read_times,
     rest_at_the_end,
     robot_digest,
     write_spline,
@@ -90,6 +91,20 @@ test_points_that_are_not_completed = refusals(
     (trajectory(["c", "a"], ([1, 2], [3], [])), r"points\[0\]\.velocities has 1 entries, must have 2"),
     call=lambda given: hold_others(given, NAMES, lambda names: np.zeros(len(names))),
 )
+
+
+@pytest.mark.parametrize("step", [0, 3])
+def test_repeated_point_is_removed(step):
+    """A point 3 ns after another with other positions is refused."""
+    given = trajectory(NAMES, *[([q] * 3, [v] * 3, []) for q, v in ((0.0, 0.0), (1.0, 0.5), (1.0, 0.0), (2.0, 0.0))])
+    for point, stamp in zip(given.points, (0, 500_000_000, 500_000_000 + step, 900_000_000), strict=True):
+        point.time_from_start = SimpleNamespace(sec=0, nanosec=stamp)
+    last = given.points[2]
+    np.testing.assert_allclose(read_times(given), [0.0, 0.5 + 1e-9 * step, 0.9], rtol=0, atol=1e-15)
+    assert given.points[1] is last
+    last.positions, given.points[2].time_from_start = [1.0] * 3, SimpleNamespace(sec=0, nanosec=500_000_003 + step)
+    with pytest.raises(StateError, match=r"points\[2\].time_from_start is 0.50000000\d s, must be later .* by 1000 ns"):
+        read_times(given)
 
 
 @pytest.mark.parametrize("velocity", [1e-3, -1e-3, 1e-9, 0.0])
