@@ -184,6 +184,22 @@ def _value(
 _ONE_AT_A_TIME = Lock()  # xacro keeps its state in global variables
 
 
+class _Arguments(dict[str, str]):
+    """Arguments of a xacro file, and the names that it declares or reads."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        super().__init__(values)
+        self.names = set[object]()
+
+    def __contains__(self, name: object) -> bool:
+        self.names.add(name)
+        return super().__contains__(name)
+
+    def __getitem__(self, name: str) -> str:
+        self.names.add(name)
+        return super().__getitem__(name)
+
+
 def expand_xacro(path: Path, arguments: Mapping[str, str]) -> str:
     """Expand a xacro file to URDF by xacro's ``process_file``, with these values of its arguments, ``<xacro:arg>``.
 
@@ -199,15 +215,19 @@ def expand_xacro(path: Path, arguments: Mapping[str, str]) -> str:
     refuse_special_file(path)
     xacro: Any = import_module("xacro")
     substitution: Any = import_module("xacro.substitution_args")
+    mappings = _Arguments(arguments)
     with _ONE_AT_A_TIME:
         original, substitution._eval_find = substitution._eval_find, package_folder
         try:
-            document = xacro.process_file(str(path), mappings=dict(arguments), verbosity=0)
+            document = xacro.process_file(str(path), mappings=mappings, verbosity=0)
         except Exception as error:  # of xacro, its expressions, the XML parser, the file system
             reason = " ".join(str(error).split()) or type(error).__name__
             raise RobotDescriptionError(f"{path}: xacro refuses it: {reason}") from None
         finally:
             substitution._eval_find = original
+    if unknown := arguments.keys() - mappings.names:
+        declared = ", ".join(sorted(map(str, mappings.names))) or "none"
+        raise RobotDescriptionError(f"{path}: no xacro argument {min(unknown)!r}; it has: {declared}")
     # As the command xacro writes it, so that lines have the same numbers; a document type is not accepted.
     if document.doctype is not None:
         document.replaceChild(document.createComment(""), document.doctype)

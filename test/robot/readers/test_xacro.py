@@ -84,6 +84,7 @@ def test_macros_properties_arguments_and_includes(tmp_path: Path) -> None:
     assert [joint.mass for joint in robot.joints] == [3.5, 3.5]
     np.testing.assert_array_equal(robot.joints[1].reference_pose[:3, 3], [0.5, 0, 0])
     assert arguments == {"mass": "3.5"}
+    assert error_of(arm(tmp_path), mm="2") == "no xacro argument 'mm'; it has: mass"
 
 
 @pytest.fixture
