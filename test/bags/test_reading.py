@@ -239,6 +239,7 @@ def test_times_that_rosbags_would_leave_out_are_refused(tmp_path: Path, times: t
         ("text.db3", b"no database" * 100, "cannot be read: .*not a database"),
         ("text.mcap", b"no mcap" * 100, "does not begin like an MCAP file"),
         ("text.txt", b"text", "not a bag"),
+        ("old.bag", b"#ROSBAG V2.0\n", "ROS 1 bag; run: rosbags-convert --src .*old.bag --dst .*old"),
         ("nowhere.db3", None, "there is no such bag"),
     ],
 )

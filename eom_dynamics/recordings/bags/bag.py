@@ -117,6 +117,9 @@ class Bag:
             if not self.path.exists():
                 raise BagError(f"{self.path}: there is no such bag")
             if not self.path.is_file() or not is_storage(self.path):
+                if self.path.suffix == ".bag":
+                    new = self.path.with_suffix("")
+                    raise BagError(f"{self.path}: ROS 1 bag; run: rosbags-convert --src {self.path} --dst {new}")
                 raise BagError(f"{self.path}: not a bag: neither a folder nor a .db3 or .mcap file")
             return [self.path]
         if not any(map(is_storage, self.path.iterdir())):
