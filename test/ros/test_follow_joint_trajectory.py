@@ -123,11 +123,11 @@ def test_a_goal_of_continuous_joints_leads_to_the_nearest_turn(start):
     assert all(abs(x) < 0.5 for m in arm.feedback for x in m.error.positions)
 
 
-def under_way(arm, seconds=4.0):
+def under_way(arm, seconds=8.0):
     """A goal in motion."""
     arm.feedback.clear()
     handle = arm.send([0.0, seconds], [HOME, TARGET])
-    arm.node.wait(lambda: np.max(np.abs(arm.node.feedforward[-1].motor_velocity)) > 0.1, "motion")
+    arm.node.wait(lambda: np.max(np.abs(arm.node.feedforward[-1].motor_velocity)) > 0.03, "motion")
     return handle
 
 
