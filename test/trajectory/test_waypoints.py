@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trajectories through waypoints: against SciPy's splines, by the variational principle, and within their hull."""
+"""Trajectories through waypoints: by the variational principle, and within their hull."""
 
 import importlib
 from typing import Any
 
 import numpy as np
 import pytest
-from differences import deviation
 from hypothesis import given
 from hypothesis import strategies as st
 from paths import SHARED
 from refusals import refusals
-from scipy.interpolate import make_interp_spline
 
 from eom_dynamics.exceptions import TrajectoryError
 from eom_dynamics.trajectory import Spline, through
@@ -31,27 +29,13 @@ def inside(t: np.ndarray, parts: int = 20) -> np.ndarray:
     return (t[:-1, np.newaxis] + np.diff(t)[:, np.newaxis] * (np.arange(parts) + 0.5) / parts).ravel()
 
 
-def wanted(t: np.ndarray, q: np.ndarray, ends: Any = (), **given_: np.ndarray) -> Spline:
-    """Minimum-snap trajectory, with derivatives at both ends."""
+def wanted(t: np.ndarray, q: np.ndarray, **given_: np.ndarray) -> Spline:
+    """Minimum-snap trajectory."""
     states = np.full((5, *q.shape), np.nan)
     states[0] = q
     for k, name in ((1, "velocities"), (2, "accelerations")):
         states[k] = given_.get(name, np.nan)
-    for k, values in enumerate(ends, start=1):
-        states[k, [0, -1]] = values
     return Spline(t, minimum_snap(np.diff(t), states))
-
-
-@pytest.mark.parametrize("ends", ["free", "rest", "given"])
-@given(seed=SEEDS)
-def test_ends_agree_with_scipys_natural_or_clamped_spline(ends: str, seed: int) -> None:
-    t, q = waypoints(seed)
-    orders = range(4, 7) if ends == "free" else range(1, 4)
-    values = np.random.default_rng(seed).normal(size=(len(orders), 3)) * (ends == "given")
-    other = make_interp_spline(t, q, 7, bc_type=([*zip(orders, values, strict=True)],) * 2)
-    motion = wanted(t, q, () if ends == "free" else values)
-    for k, actual in enumerate(motion.derivatives(inside(t))):
-        assert deviation(actual, other(inside(t), nu=k)) < 1e-7  # mostly SciPy's error, for uneven times
 
 
 @given(seed=SEEDS, velocities=st.booleans(), accelerations=st.booleans())
