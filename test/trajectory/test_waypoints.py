@@ -154,7 +154,7 @@ def outside(motion: Spline, parts: int = 40) -> np.ndarray:
 
 APPROACH = np.array([0.0, 0.2, 0.3, 0.5, 0.5, 0.3, 0.2, 0.0])[:, np.newaxis]
 SPEEDS = np.array([0.0, 0.6, 0.6, 0.0, 0.0, -0.6, -0.6, 0.0])[:, np.newaxis]
-STARTING = np.array([0.0, 0.0, 0.0, 0.0, -5.0, 0.0, 0.0, 0.0])[:, np.newaxis]  # acceleration after the pause, as of a planner
+STARTING = np.array([0.0, 0.0, 0.0, 0.0, -5.0, 0.0, 0.0, 0.0])[:, np.newaxis]  # acceleration after the pause
 
 
 @pytest.mark.parametrize("given_", [{}, {"velocities": SPEEDS}, {"velocities": SPEEDS, "accelerations": STARTING}])

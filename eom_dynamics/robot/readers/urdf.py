@@ -432,6 +432,8 @@ def _limits(joint: Element, kind: str) -> Limits:
         limit.remark(
             f"acceleration {acceleration:g}, deceleration {deceleration:g}: the smaller one, {smaller:g}, is both"
         )
+    if zero := [name for name, value in (("velocity", velocity), ("effort", effort)) if value == 0]:
+        limit.remark(f"{' and '.join(zero)} 0: commands that move the joint are refused; enter the limit or remove it")
     limits = Limits(velocity=velocity, effort=effort, acceleration=min(acceleration, deceleration), jerk=jerk)
     # URDF's default for both is 0, which in practice means that there are no limits.
     if kind == "continuous" or ("lower" not in limit.attributes and "upper" not in limit.attributes):

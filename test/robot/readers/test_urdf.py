@@ -310,6 +310,11 @@ def test_limits_of_urdf_1_2_and_of_drake(limit: str, acceleration: float, jerk: 
     assert len(remarks) == bool(says) and all(says in x for x in remarks)
 
 
+def test_limit_of_zero_is_reported() -> None:
+    _, (remark,) = limited('lower="-3" upper="3" velocity="0" effort="50"')
+    assert "velocity 0: commands that move the joint are refused" in remark
+
+
 @pytest.mark.parametrize("attribute", ["max_torque_rate", "vendor:snap"])
 def test_no_limit_is_left_out_without_a_word(attribute: str) -> None:
     (remark,) = limited(f'{ENDS} {attribute}="5"')[1]
