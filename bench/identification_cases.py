@@ -255,7 +255,7 @@ class Found(NamedTuple):
     """Outcome of an identification with foreign friction."""
 
     worse: Sequence[str]  # joints that the written file predicts worse than the given one on another motion
-    kept: Sequence[str]  # joints that stay as in the given file, but that plain least squares predict better
+    kept: Sequence[str]  # joints that stay as in the given file
     verdicts: Sequence[str]  # faults reported of the faultless recording
     ratio: float  # geometric mean of the errors after and before, over joints
 
@@ -342,7 +342,7 @@ def identified(seed: int) -> Found:
     links, worse = found.link_fit, (after > WORSE * before) & (after - before > noise[measured] / np.sqrt(len(t)))
     return Found(
         [name for name, bad in zip(given.joint_names, worse, strict=True) if bad],
-        [line.split()[0] for line in links.behind if line.split()[0] in links.kept],
+        list(links.kept),
         [*links.contradictions, *(line for line in links.notes if "bend" in line)],
         float(np.exp(np.mean(np.log(after / before)))),
     )

@@ -24,7 +24,6 @@ from eom_dynamics.identification import Fit, IdentificationError, Options, Recor
 from eom_dynamics.identification.links.consistent import pseudo_inertia as pseudo_inertia_of
 from eom_dynamics.identification.links.equations import equations, weighted
 from eom_dynamics.identification.links.filtering import default_filter, filter_recording, filtered_motion
-from eom_dynamics.identification.links.fit import BEHIND
 from eom_dynamics.identification.links.solutions import unfiltered_errors
 from eom_dynamics.identification.links.verification import ScoringData
 from eom_dynamics.identification.sampling import root_mean_square, whiteness
@@ -198,35 +197,33 @@ def test_worse_joints_keep_what_was_given() -> None:
     wrong = replace(training, tau=training.tau * [1.0, -1.0])
     found = fit(robot, wrong, validation, replace(QUICK, suspect="use"))
     assert found.kept == ("joint_2",) and found.rejected is not None
-    assert found.rejected.surely_worse[1]
+    assert found.rejected.worse[1]
     assert found.validation is not None and not found.validation.worse.any()
 
 
-def test_noise_is_no_worse_prediction() -> None:
-    """Unfiltered errors of a short block differ by more than 2 % by chance, while filtered errors are halved."""
-    score = arm()[-1].training
-    figures = {"before": 0.2, "after": 0.1, "before_unfiltered": 1.0, "unfiltered": 1.05, "noise": 1e-3}
-    score = replace(score, **{name: np.full(2, x) for name, x in figures.items()})
-    assert not replace(score, noise_unfiltered=np.full(2, 0.05)).worse.any()
-    assert replace(score, noise_unfiltered=np.full(2, 0.02)).worse.all()
-    # Filtered errors differ by 5 %, and their squares by less than the standard deviation of this, or by more.
-    alike = replace(score, before=np.full(2, 0.1), after=np.full(2, 0.105), noise_unfiltered=np.full(2, 0.05))
-    assert not replace(alike, noise=np.full(2, 2e-3)).worse.any() and replace(alike, noise=np.full(2, 5e-4)).worse.all()
+def test_joint_is_worse_beyond_5_percent() -> None:
+    score = replace(arm()[-1].training, before=np.array([0.2, 0.1]), after=np.array([0.1, 0.104]))
+    assert not score.worse.any() and score.ratio == pytest.approx(np.sqrt(0.52))
+    assert replace(score, after=np.array([0.1, 0.106])).worse.tolist() == [False, True]
 
 
-def test_nothing_worse_than_least_squares_is_unsaid() -> None:
+def test_note_on_better_least_squares_names_the_cause() -> None:
     """Friction that drives, for example by a velocity offset, is impossible for a robot; least squares find it."""
-    robot, true, source, _ = arm()
-    assert fit(robot, source, options=QUICK).behind == ()
+    robot, true, source, found = arm()
+    assert not any("least squares" in line for line in found.notes)
     driven = replace(true, joints=tuple(replace(x, damping=0.0, friction=0.0) for x in true.joints))
     q, qd, qdd = motion(2, source.t)
     tau = efforts(driven, q, qd, qdd) - qd * [0.0, 0.2]
-    found = fit(
-        robot, replace(source, tau=tau + 0.01 * np.random.default_rng(0).standard_normal(q.shape)), options=QUICK
-    )
-    (line,) = (x for x in found.behind if x.startswith("joint_2"))
-    assert line.startswith("joint_2 is predicted to 0.") and ": they have negative viscous" in line
-    assert found.over_linear > BEHIND
+    noisy = replace(source, tau=tau + 0.01 * np.random.default_rng(0).standard_normal(q.shape))
+    (line,) = (x for x in fit(robot, noisy, options=QUICK).notes if "least squares" in x)
+    assert "joint_2 (0." in line and line.endswith("likely cause: unmodeled friction")
+
+
+def test_no_joint_is_identified_if_the_arm_is_not_better() -> None:
+    """An identified file, and other parameters from efforts of another scale."""
+    _, _, source, found = arm()
+    again = fit(identified_robot(found), replace(source, tau=1.003 * source.tau), source, QUICK)
+    assert again.refused and again.rejected is not None and again.rejected.ratio >= 1
 
 
 def test_coupled_wrist() -> None:

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
-from ...correlation import correlation_time
 from ...robot import Robot
 from ..recording import IdentificationError, Recording, recording_notes
+from ..sampling import root_mean_square
 from .checks import contradictions, lost_joints, too_short, unexplained
 from .equations import Estimate, TrainingData, predictions, training_data
 from .filtering import Filter, FilteredSamples, filter_recording
@@ -40,7 +40,7 @@ from .parameters import (
 )
 from .regressor import Regressor, coupled
 from .solutions import Trial, WeightedEstimate, choose_filter, find_solution, linear_estimate
-from .verification import Score, ScoringData
+from .verification import WORSE, Score, ScoringData
 
 # Functions of OpenBLAS as distributions build it, and as wheels of NumPy and SciPy rename it.
 _NAMES = tuple(f"{prefix}openblas_%s_num_threads{suffix}" for prefix in ("", "scipy_") for suffix in ("", "64_"))
@@ -48,7 +48,7 @@ _NAMES = tuple(f"{prefix}openblas_%s_num_threads{suffix}" for prefix in ("", "sc
 # Times that joints with worse predictions are kept before all are: each such time, others that rely on them may follow.
 _TRIES = 3
 _JUDGED = 2.0  # periods of the cut-off in the validation data that judge, without transients of the filter
-BEHIND, _SURE = 1.02, 3.0  # RMS relative to plain least squares, and standard deviations, of a worse fit
+_UNEXPLAINED = 0.5  # RMS residual of a joint, relative to its efforts, that needs action
 
 
 @contextmanager
@@ -108,8 +108,6 @@ class Fit:
         trials: of filters, if one was chosen.
         contradictions: of the recordings and the file, a line each; see :attr:`Options.suspect`.
         lost: joints with efforts, but without usable efforts, a line each.
-        behind: joints that plain least squares predict better, and why, a line each.
-        over_linear: RMS errors relative to plain least squares, geometric mean of the joints; 1 if all are better.
     """
 
     robot: Robot
@@ -133,13 +131,23 @@ class Fit:
     trials: tuple[Trial, ...] = ()
     contradictions: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
-    behind: tuple[str, ...] = ()
-    over_linear: float = 1.0
 
     @property
     def refused(self) -> bool:
         """True if all joints keep the parameters of the file."""
         return len(self.kept) == self.robot.n
+
+    @property
+    def judged(self) -> Score:
+        """Figures of the validation, or else of the training."""
+        return self.validation or self.training
+
+    @property
+    def unexplained(self) -> tuple[str, ...]:
+        """Kept joints whose efforts neither the file nor identified parameters explain."""
+        with np.errstate(invalid="ignore"):
+            left = self.judged.relative > _UNEXPLAINED
+        return tuple(name for name in compress(self.robot.joint_names, left) if name in self.kept)
 
     @property
     def vector(self) -> Array:
@@ -222,50 +230,36 @@ def fit(
     lost = tuple(lost_joints(regressor, data.samples, data.system.counts))
     refused = wrong and options.suspect == "keep"
     if not refused and options.payload is None:
-        best = _against_linear(best, data, linear, validation)
+        notes += _better_least_squares(best, data, linear, validation)
     best = replace(best, trials=trials, lost=lost, notes=tuple(notes))
     return replace(best, contradictions=tuple(x.words for x in wrong))
 
 
-def _against_linear(fit: Fit, data: TrainingData, linear: WeightedEstimate, validation: Sequence[Recording]) -> Fit:
-    """Name the joints in the fit that plain least squares predict better, by 2 % and beyond noise.
-
-    The samples are from validation, or else from training.
-    """
+def _better_least_squares(
+    fit: Fit, data: TrainingData, linear: WeightedEstimate, validation: Sequence[Recording]
+) -> list[str]:
+    """Note on joints that plain least squares predict better than the fit, with the likely cause."""
     samples = [part for recording in validation for part in fit.prepare(recording, decimate=True)] or data.samples
-    part, names = FilteredSamples.joined(samples), fit.robot.joint_names
-    ours, plain = (predictions(data.regressor, part, x) - part.tau for x in (fit.vector, linear.estimate.x))
-    score = fit.validation or fit.training
-    lines, ratios = list[str](), list[float]()
-    negative = by_term(data.regressor, linear.estimate.x[data.regressor.inertial :] < lower_bounds(data.regressor))
-    for j, name in enumerate(names):
-        a, b = (np.square(x[part.used[:, j], j]) for x in (ours, plain))
-        if not len(a) or data.system.counts[j] == 0:
-            continue
-        if name in fit.kept:  # its file may have terms that are not identified
-            a = np.full_like(b, score.after[j] ** 2)
-        more = a - b
-        time = float(correlation_time([more[:, np.newaxis] - np.mean(more)])[0])
-        noise = float(np.std(more) / np.sqrt(max(len(more) / time, 1.0)))
-        size, least = (float(np.sqrt(np.mean(x))) for x in (a, b))
-        ratios.append(size / max(least, 1e-300))
-        if size > BEHIND * least and np.mean(more) > _SURE * noise:
-            below = [term for term, values in negative.items() if values[j]]
-            why = "no physically consistent inertias close to the file explain more"
-            why = f"they have negative {' and '.join(below)}" if below else why
-            why = "its parameters are unchanged" if name in fit.kept else why
-            unit = "N" if fit.robot.independent_joints[j].type == "prismatic" else "N m"
-            lines.append(
-                f"{name} is predicted to {size:.3g} {unit}, by plain least squares to {least:.3g} {unit}: {why}"
-            )
-    return replace(fit, behind=tuple(lines), over_linear=float(np.exp(np.mean(np.log(ratios)))) if lines else 1.0)
+    part = FilteredSamples.joined(samples)
+    ours, plain = (
+        root_mean_square(np.where(part.used, predictions(data.regressor, part, x) - part.tau, np.nan))
+        for x in (fit.vector, linear.estimate.x)
+    )
+    with np.errstate(invalid="ignore"):
+        better = (ours > WORSE * plain) & ~np.isin(fit.robot.joint_names, fit.kept)
+    if not better.any():
+        return []
+    negative = linear.estimate.x[data.regressor.inertial :] < lower_bounds(data.regressor)
+    causes = ("unmodeled friction", "elasticity or another mounting")
+    cause = causes[not any(x[better].any() for x in by_term(data.regressor, negative).values())]
+    rows = zip(fit.robot.joint_names, plain, ours, strict=True)
+    listed = ", ".join(f"{name} ({a:.3g} instead of {b:.3g})" for name, a, b in compress(rows, better))
+    return [f"plain least squares, which allow impossible parameters, predict {listed} better; likely cause: {cause}"]
 
 
 def _notes(links: Fit) -> list[str]:
     """Notes of the solution, of joints with unchanged parameters, and of unidentifiable parameters."""
     lines = list(links.notes)
-    if links.rejected is not None and not links.rejected.surely_worse.any():
-        lines.insert(0, f"{', '.join(links.kept)}: as in the file, whose predictions are as good; record more to tell")
     if links.options.payload is None and not links.refused:
         lines += base_parameters_without_data(links.regressor, links.base_deviations)
         lines += doubtful_terms(links.robot, links.terms, links.term_deviations, links.term_of_file)
@@ -280,7 +274,7 @@ def _best(
     scoring: Sequence[ScoringData],
     progress: Callable[[str, float], None],
 ) -> Fit:
-    """Fit; joints with worse predictions than by the file keep the parameters of the file.
+    """Fit; joints with worse predictions than by the file keep its parameters, all joints if the arm is not better.
 
     Joints (n,) in ``kept`` keep them from the start. Notes are copied from the solution.
     """
@@ -298,7 +292,7 @@ def _best(
         scored, bias = robot if kept.all() else identified, sensor_bias(regressor, options, terms)
         scores = [part.score(scored, bias) for part in scoring]
         judged = scores[-1]
-        if not judged.worse.any() or kept.all():
+        if kept.all() or (judged.ratio < 1 and not judged.worse.any()):
             break
         rejected = rejected or judged
         worse = judged.worse & ~kept
@@ -337,12 +331,12 @@ def _best(
 def verified(fit: Fit, robot: Robot, training: Sequence[Recording], validation: Sequence[Recording]) -> Fit:
     """The fit with the figures of another robot, for example of the reloaded file.
 
-    If the feedforward of that robot predicts the efforts of a joint worse than the given file, all joints
-    count as kept, and the caller must write the given robot instead.
+    If the feedforward of that robot predicts the efforts of a joint worse than the given file, or of the arm no better,
+    all joints count as kept, and the caller must not write that robot.
     """
     scoring = _scoring_data(fit.robot, fit.options, fit.filter, training, validation)
     scores = [part.score(robot, fit.sensor_bias) for part in scoring]
-    if scores[-1].worse.any():
+    if not scores[-1].ratio < 1 or scores[-1].worse.any():
         fit = replace(fit, kept=fit.robot.joint_names, rejected=scores[-1])
         scores = [part.score(fit.robot, np.zeros(robot.n)) for part in scoring]
     return replace(fit, training=scores[0], validation=scores[1] if len(scores) > 1 else None)

@@ -66,8 +66,8 @@ class Options:
         offset: whether offsets are constant efforts of the arm, such as a counterbalance, written to its file, or
             sensor biases; one recording cannot distinguish them.
         suspect: treatment of a recording that contradicts the robot's file in signs, units, joint order or time. keep:
-            the exit code is 1, and the parameters of the file are kept; if efforts alias, or plain least squares
-            predict better, no file is written. use: the recording is used, and the file written.
+            the exit code is 1, and the parameters of the file are kept; if efforts alias, no file is written. use: the
+            recording is used.
         payload: identify only a payload on the body of this joint, and offsets; all else as in the file.
     """
 

@@ -7,7 +7,7 @@ for everyone who loads its file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,8 +23,8 @@ from ..recording import Recording, TooFewSamplesError
 from ..sampling import PER_PERIOD, LowPass, mean_of_known, root_mean_square, whiteness
 from .filtering import Filter, FilteredMotion, filtered_motion
 
-_SURE = 3.0  # significance of a worse prediction, in standard deviations
-_WORSE, _NOTHING = 0.02, 1e-3  # relative RMS difference of a worse prediction, and negligible difference
+WORSE = 1.05
+"""Ratio of RMS errors, identified over given robot, beyond which a prediction is worse."""
 
 _CHUNK = 50_000  # samples that are evaluated together, as a compromise of speed and memory
 _SPEEDS = 4  # of the spread of efforts
@@ -47,9 +47,17 @@ class EffortErrors:
 
     @property
     def worse(self) -> NDArray[np.bool_]:
-        """Joints (n,) with a larger RMS error of the identified robot than of the given one, by 2 %."""
+        """Joints (n,) with a larger RMS error of the identified robot than of the given one, by 5 %."""
         with np.errstate(invalid="ignore"):
-            return np.asarray(self.after > (1 + _WORSE) * self.before)
+            return np.asarray(self.after > WORSE * self.before)
+
+    @property
+    def ratio(self) -> float:
+        """RMS errors after over before, geometric mean of the joints; NaN without efforts."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = self.after / self.before
+        known = ratio[np.isfinite(ratio)]
+        return float(np.exp(np.mean(np.log(np.maximum(known, 1e-12))))) if len(known) else np.nan
 
     @property
     def relative(self) -> Array:
@@ -64,8 +72,6 @@ class Score(EffortErrors):
 
     Attributes:
         before_unfiltered, unfiltered: as ``before`` and ``after``, for unfiltered recorded efforts, N m or N.
-        noise, noise_unfiltered: standard deviations of the differences of the squares of ``after`` and ``before``, for
-            filtered and unfiltered efforts, (N m)² or N².
         whiteness: fraction of that residual's autocorrelations within the band of white noise; 0.95 for white noise,
             0.65 to 0.95 for white noise that passed the filter.
         samples: number of them.
@@ -74,32 +80,9 @@ class Score(EffortErrors):
 
     before_unfiltered: Array
     unfiltered: Array
-    noise: Array
-    noise_unfiltered: Array
     whiteness: Array
     spreads: tuple[EffortSpread | None, ...]
     samples: int
-
-    @property
-    def surely_worse(self) -> NDArray[np.bool_]:
-        """(n,) whether the identified robot predicts worse than the given one, beyond noise.
-
-        Its mean square is larger by more than three standard deviations of the difference, and its RMS by more than
-        0.1 %.
-        """
-        with np.errstate(invalid="ignore"):
-            more = np.square(self.after) - np.square(self.before)
-            return np.asarray((more > _SURE * self.noise) & (self.after > (1 + _NOTHING) * self.before))
-
-    @property
-    def worse(self) -> NDArray[np.bool_]:
-        """(n,) whether it predicts worse: beyond noise, or by 2 % and a standard deviation, or unfiltered by both."""
-        with np.errstate(invalid="ignore"):
-            more = np.square(self.after) - np.square(self.before)
-            unfiltered = self.unfiltered > (1 + _WORSE) * self.before_unfiltered
-            more_unfiltered = np.square(self.unfiltered) - np.square(self.before_unfiltered)
-            unfiltered &= more_unfiltered > _SURE * self.noise_unfiltered
-        return np.asarray(self.surely_worse | (super().worse & (more > self.noise)) | unfiltered)
 
 
 def feedforward_efforts(arm: ElasticArm, states: Sequence[Array], *, motor_side: bool) -> Array:
@@ -186,24 +169,13 @@ class ScoringData:
         joined = [np.concatenate(x) for x in zip(*parts, strict=True)]
         absent, mean_effort = np.isnan(joined[0]).all(axis=0), mean_of_known(joined[0])
         spacing = max(1, round(1 / (PER_PERIOD * self._using.cutoff * self._motions[0].recorded.period)))
-
-        def spaced(motions: Iterable[Array]) -> list[Array]:
-            # Some that are missing count as zero, which is all that is known of them.
-            return [np.where(absent, np.nan, np.nan_to_num(part))[::spacing] for part in motions]
-
-        def noise(before: int, after: int) -> Array:
-            mean_gain = mean_of_known(np.square(joined[after]) - np.square(joined[before]))
-            gains = spaced(np.square(part[after]) - np.square(part[before]) - mean_gain for part in parts)
-            spread = np.nan_to_num(root_mean_square(np.concatenate(gains)))
-            return np.asarray(spread / np.sqrt(np.maximum(sum(map(len, gains)) / correlation_time(gains), 1.0)))
-
+        # Missing efforts of a joint with others count as zero.
+        left = [np.where(absent, np.nan, np.nan_to_num(part[2]))[::spacing] for part in parts]
         names = ("before", "after", "before_unfiltered", "unfiltered")
         return Score(
             **dict(zip(names, map(root_mean_square, joined[1:]), strict=True)),
             spread=root_mean_square(joined[0] - mean_effort),
-            noise=noise(1, 2),
-            noise_unfiltered=noise(3, 4),
-            whiteness=whiteness(spaced(part[2] for part in parts)),
+            whiteness=whiteness(left),
             samples=len(joined[0]),
             spreads=self._spreads([part[2] for part in parts], [part[4] for part in parts]),
         )

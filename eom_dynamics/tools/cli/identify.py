@@ -54,8 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Result:
     """Identify and write.
 
-    A check fails if a residual exceeds the tolerance, or if the given robot or plain least squares predict the efforts
-    of a joint better; if least squares do, nothing is written.
+    A check fails if a residual exceeds the tolerance, or if the user should act. If no identified parameters are better
+    than the given ones, nothing is written.
     """
     require("replay")
     if options.page:

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...identification import Fit, IdentificationError, Recording, Score, fit, identified_robot, verified
-from ...identification.links.fit import BEHIND
+from ...identification import Fit, IdentificationError, Recording, fit, identified_robot, verified
 from ...identification.recording import LEAST_SAMPLES, TooFewSamplesError
 from ...recordings.sides import TwoSidedRecording, read_sides
 from ...recordings.tables import TABLES
@@ -34,13 +33,13 @@ from .elastic import (
 Progress = Callable[[str, float], None]
 
 _SHORT = 10.0  # s: shorter recordings in total, or half of it with motion, are not held out from by default
-NOTHING_IDENTIFIED = "nothing was identified: the parameters are unchanged"
+_NOT_BETTER = "no file is written: no identified parameters predict the arm better than the given file"
 _UNVALIDATED = (
     "not validated: {}; record 10 s of motion or more, name a recording, --validate, or accept figures of the training "
     "data, --hold-out 0"
 )
 _RESONANCE = "not validated: a resonance needs the whole recording; accept its figures with --hold-out 0"
-_NOT_WRITTEN = "the file is not written: recorded efforts tell more than it does, see below; --suspect use writes it"
+_ALIASED = "no file is written: motor efforts alias, see below; --suspect use writes it"
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,29 +76,25 @@ class IdentificationResult:
     aliased: tuple[str, ...] = ()
 
     @property
-    def nothing_identified(self) -> bool:
-        """True if all parameters equal the robot file's."""
-        if self.link_fit is None or not self.link_fit.refused or self.timing is not None:
-            return False
-        elasticity = self.elastic.elasticity if isinstance(self.elastic, ElasticFit) else None
-        return elasticity is None or not (elasticity.springs or elasticity.motors)
-
-    @property
     def failures(self) -> tuple[str, ...]:
         """Failed checks, a line each."""
         if self.link_fit is None:
             return (self.unvalidated,) if self.unvalidated else ()
-        nothing = [NOTHING_IDENTIFIED] if self.nothing_identified else []
         beyond = [] if self.tolerance is None else _beyond(self.link_fit, self.tolerance)
         blind = [_UNVALIDATED.format(self.unvalidated)] if self.unvalidated else []
-        fit, unwritten = self.link_fit, [_NOT_WRITTEN] if self.unwritten else []
-        return (*fit.lost, *unwritten, *self.aliased, *blind, *nothing, *_verdict(fit), *fit.behind, *beyond)
+        unwritten = [self.unwritten] if self.unwritten else []
+        kept = [] if self.link_fit.contradictions else _kept(self.link_fit, unexplained=True)
+        return (*self.link_fit.lost, *unwritten, *self.aliased, *blind, *_contradictions(self.link_fit), *kept, *beyond)
 
     @property
-    def unwritten(self) -> bool:
-        """True if the file must not be written: efforts alias, or plain least squares are better."""
+    def unwritten(self) -> str:
+        """Line with the reason for writing no file; "" if the file is written."""
         fit = self.link_fit
-        return fit is not None and fit.options.suspect == "keep" and bool(self.aliased or fit.over_linear > BEHIND)
+        if fit is not None and fit.refused and self.timing is None:
+            elasticity = self.elastic.elasticity if isinstance(self.elastic, ElasticFit) else None
+            if elasticity is None or not (elasticity.springs or elasticity.motors):
+                return _NOT_BETTER
+        return _ALIASED if fit is not None and fit.options.suspect == "keep" and self.aliased else ""
 
     def verified(self, written: Robot) -> IdentificationResult:
         """These results with the figures of the written and reloaded robot.
@@ -116,7 +111,7 @@ class IdentificationResult:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on the identification, each a line."""
-        parts = [] if self.link_fit is None else [self.link_fit.notes]
+        parts = [] if self.link_fit is None else [tuple(_kept(self.link_fit, unexplained=False)), self.link_fit.notes]
         if self.link_fit is not None and self.link_fit.options.suspect == "use":
             parts.append(self.link_fit.contradictions)
         parts += [] if self.elastic is None else [self.elastic.notes]
@@ -125,42 +120,40 @@ class IdentificationResult:
         return tuple(dict.fromkeys(line for part in parts for line in part))
 
 
-def _verdict(fit: Fit) -> list[str]:
-    """Return lines on recordings that contradict the file, and joints predicted worse than by the file."""
+def _contradictions(fit: Fit) -> list[str]:
+    """Lines on recordings that contradict the file, unless identified parameters predict held-out blocks."""
     end = ": the given parameters are kept; --suspect use accepts the recording"
-    # If the identified parameters predict the held-out blocks, an ignored contradiction does not count.
-    ignored = fit.options.suspect == "use" and fit.validation is not None
-    lines = [] if ignored else [line + (end if fit.options.suspect == "keep" else "") for line in fit.contradictions]
-    if fit.rejected is None or not fit.rejected.surely_worse.any():
-        return lines
-    _, which = judged(fit)
-    names, units, rejected = fit.robot.joint_names, effort_units(fit.robot), fit.rejected
-    listed = [
-        f"{names[j]} ({number(rejected.after[j])} instead of {number(rejected.before[j])} {units[j]})"
-        for j in np.flatnonzero(rejected.surely_worse)
-    ]
-    kept = "all joints" if fit.refused else ", ".join(fit.kept)
+    ignored = fit.options.suspect == "use" and fit.validation is not None and not fit.refused
+    return [] if ignored else [line + (end if fit.options.suspect == "keep" else "") for line in fit.contradictions]
+
+
+def _kept(fit: Fit, *, unexplained: bool) -> list[str]:
+    """Line for each joint with the given parameters and ``unexplained`` efforts, or for each other one."""
+    if (rejected := fit.rejected) is None:
+        return []
+    end = "; check unit, sign and coupling of its efforts" if unexplained else ""
+    rows = zip(fit.robot.joint_names, effort_units(fit.robot), rejected.after, rejected.before, strict=True)
     return [
-        *lines,
-        f"identified parameters predict {which} efforts worse than the given parameters of {', '.join(listed)}: the "
-        f"given parameters of {kept} are kept",
+        f"{name} keeps the given parameters: identified ones predict {judged(fit)} efforts to {number(after)} {unit}, "
+        f"given ones to {number(before)} {unit}{end}"
+        for name, unit, after, before in rows
+        if name in fit.kept and (name in fit.unexplained) == unexplained
     ]
 
 
 def _beyond(fit: Fit, tolerance: float) -> list[str]:
     """Return a line for each joint with an RMS residual above the tolerance, on validation if available."""
-    score, which = judged(fit)
-    pairs = zip(fit.robot.joint_names, effort_units(fit.robot), score.after, strict=True)
+    pairs = zip(fit.robot.joint_names, effort_units(fit.robot), fit.judged.after, strict=True)
     return [
-        f"RMS {which} residual of {name} is {number(rms)} {unit}, tolerance {tolerance:g}"
+        f"RMS {judged(fit)} residual of {name} is {number(rms)} {unit}, tolerance {tolerance:g}"
         for name, unit, rms in pairs
         if rms > tolerance
     ]
 
 
-def judged(fit: Fit) -> tuple[Score, str]:
-    """Score of a fit and its name: of the validation if available."""
-    return (fit.training, "training") if fit.validation is None else (fit.validation, "validation")
+def judged(fit: Fit) -> str:
+    """Name of the data that judge a fit."""
+    return "training" if fit.validation is None else "validation"
 
 
 def identify(robot: Robot, request: Request, progress: Progress) -> IdentificationResult:

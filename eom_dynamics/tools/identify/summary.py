@@ -22,7 +22,7 @@ from ...robot import Joint
 from ..quantity_text import NOTHING, effort_units, for_json, number, percent, together, with_deviation
 from ..results import Result, ResultSection, TextTable
 from .elastic import ElasticFit, ResonanceResult
-from .run import NOTHING_IDENTIFIED, IdentificationResult, judged
+from .run import IdentificationResult, judged
 
 _ROUNDING = 1e-9  # SI units; rounding of a zero parameter
 
@@ -64,7 +64,7 @@ def identification_result(result: IdentificationResult, about: Mapping[str, str]
         sections.append(_parameters(fit))
     return Result(
         title=f"Identification of {result.robot.name}",
-        lead=[*([NOTHING_IDENTIFIED] if result.nothing_identified else []), *_far_from_file(result)],
+        lead=[*filter(None, [result.unwritten]), *_far_from_file(result)],
         passed="" if fit is None else _improvement(fit),
         sections=sections,
         by_joint=_elastic_by_joint(elastic) if fit is None else _by_joint(result, fit),
@@ -108,23 +108,17 @@ def _far_from_file(result: IdentificationResult) -> list[str]:
 
 
 def _improvement(fit: Fit) -> str:
-    score, which = judged(fit)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ratio = score.after / score.before
-    known = np.isfinite(ratio)
-    if not known.any():
+    if not np.isfinite(fit.judged.ratio):
         return ""
-    mean = float(np.exp(np.mean(np.log(np.maximum(ratio[known], 1e-12)))))
     kept = f"; {', '.join(fit.kept)}: as in the file that was given" if fit.kept else ""
     return (
-        f"RMS residual on {which} {number(100 * mean)} % of that of the given file, in the geometric mean of the "
-        f"joints{kept}"
+        f"RMS residual on {judged(fit)} {number(100 * fit.judged.ratio)} % of that of the given file, in the geometric "
+        f"mean of the joints{kept}"
     )
 
 
 def _residuals(result: IdentificationResult, fit: Fit) -> ResultSection:
-    score, _ = judged(fit)
-    left = [name for name, x in zip(fit.robot.joint_names, score.whiteness, strict=True) if x < _SYSTEMATIC]
+    left = [name for name, x in zip(fit.robot.joint_names, fit.judged.whiteness, strict=True) if x < _SYSTEMATIC]
     velocities = "measured velocities" if fit.filter.measured_velocity else "differences of positions"
     lines = [
         f"{fit.robot.name}: {len(fit.regressor.base)} base parameters of {len(fit.robot.joints)} bodies; efforts of "
@@ -225,7 +219,7 @@ def _figures(score: Score) -> dict[str, Any]:
 
 def _by_joint(result: IdentificationResult, fit: Fit) -> list[str]:
     """A line for each joint, the worst first: residual; samples read, used, and left out by reason, which add up."""
-    score, _ = judged(fit)
+    score = fit.judged
     held_out = sum(map(len, result.validation))
     trained, n = sum(map(len, result.training)), fit.robot.n
     counts = {reason: np.broadcast_to(x, n) for reason, x in fit.counts.items()}

@@ -290,8 +290,7 @@ def test_springs_stay_where_efforts_are_in_another_unit(source: Recording, descr
     path = write(tmp_path / "run.npz", source.t, columns(source) | {"effort": source.tau * (1.0, 100.0)})
     printed = identify(path, described, tmp_path / "arm.yaml", "--springs", "both", code=1)
     assert "another unit" in printed.err and "springs and motors are those of the file" in printed.out
-    given, written = load_robot(described), load_robot(tmp_path / "arm.yaml")
-    assert ElasticArm(written).stiffness.tolist() == ElasticArm(given).stiffness.tolist()
+    assert not (tmp_path / "arm.yaml").exists()
 
 
 def test_motors_that_do_not_explain_their_efforts_stay_as_in_the_file(
