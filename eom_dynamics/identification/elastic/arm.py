@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.stats import f as f_distribution
+from scipy.special import fdtri
 
 from ...actuators.springs import SPRINGS, CubicSpring, LinearSpring
 from ...arguments import all_finite, check_options, option
@@ -312,7 +312,7 @@ def _doubt(motor: MotorFit) -> str:
     """Reason to reject a motor: its parameters explain no more of its efforts than chance, at 1 %."""
     parameters, free = len(motor.parameters), max(motor.samples - len(motor.parameters), 1)
     explained = max(1 / max(motor.relative, 1e-6) ** 2 - 1, 0.0) * free / parameters
-    critical = float(f_distribution.ppf(1 - _LEVEL, parameters, free))
+    critical = float(fdtri(parameters, free, 1 - _LEVEL))
     if explained > critical:
         return ""
     return (

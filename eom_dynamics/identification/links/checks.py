@@ -15,7 +15,7 @@ from itertools import combinations, compress
 import numpy as np
 from numpy.polynomial.chebyshev import chebvander
 from numpy.typing import NDArray
-from scipy.stats import f as f_distribution
+from scipy.special import fdtri
 
 from ...arrays import Array
 from ...correlation import correlation_time
@@ -75,7 +75,7 @@ class HypothesisTest:
     def critical(self) -> float:
         """The ratio that chance exceeds in one of a hundred recordings."""
         free = max(self.independent, 1.0)
-        return float(f_distribution.ppf(1 - _LEVEL, free, free))
+        return float(fdtri(free, free, 1 - _LEVEL))
 
     @property
     def holds(self) -> bool:
