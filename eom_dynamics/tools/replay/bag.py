@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...arrays import Array
 from ...control.fields import COMMAND_FIELDS, EFFORT_FIELDS
 from ...control.setpoint_loop import period_note
 from ...elastic import ElasticArm
 from ...elastic.limits import TOLERANCE
 from ...exceptions import RobotDescriptionWarning, require
-from ...recordings import Sampling
+from ...recordings import MotorSource, Sampling, Source
 from ...recordings.bags import Bag, BagError, BagWriter, Layout, Storage
 from ...recordings.bags.bag import METADATA
 from ...recordings.bags.layout import Bytes, read_blocks
@@ -209,6 +210,7 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
         evaluation = Evaluation(arm, job.options)
         report.refusals, figures = evaluation.refusals, evaluation.figures
         first, last, compared, squares = 2**63, -(2**63), 0, np.zeros(robot.n)
+        motors = _motor_efforts(job, topic, robot) if job.against == "motor_effort" else None
         with _open_sink(job, report.topic, robot, arm.motor_names) as write:
             bag.progress = progress
             for commands in evaluation.of_topic(bag, topic, job.sampling):
@@ -219,6 +221,8 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
                     period = 1e-9 * float(np.median(np.diff(commands.setpoints.stamp)))
                     report.motion = period_note(robot, period)
                 first, last = min(first, int(recorded.min())), max(last, int(recorded.max()))
+                if motors is not None:
+                    measured = motors(commands.setpoints.stamp)
                 if job.against and measured is not None:
                     error = commands.values[job.against] - measured
                     error = error[np.isfinite(error).all(axis=1)]
@@ -240,6 +244,28 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
         if job.against:
             report.rms = np.sqrt(squares / compared).tolist()
     return report
+
+
+def _motor_efforts(job: Job, topic: Topic, robot: Robot) -> Callable[[NDArray[np.int64]], Array] | None:
+    """Motor efforts (N, n) of the bag at stamps (N,), ns, NaN if none were recorded; None without motor states."""
+    if topic.type != JOINT_STATE or is_motor_topic(topic):
+        return None
+    from ...recordings.sides import arm_recordings, read_sides  # imports SciPy's filters
+
+    sides = read_sides(job.bag, robot, Source(topic=topic.name, conventions=job.sampling.conventions))
+    if sides.motors is None:
+        return None
+    parts, _ = arm_recordings([sides], robot, MotorSource())
+
+    def efforts(stamps: NDArray[np.int64]) -> Array:
+        t = (stamps - sides.origin) * 1e-9
+        result = np.full((len(t), robot.n), np.nan)
+        for part in parts:
+            rows = (t >= part.t[0]) & (t <= part.t[-1])
+            result[rows] = np.stack([np.interp(t[rows], part.t, x) for x in part.motor_effort.T], axis=1)
+        return result
+
+    return efforts
 
 
 def _arm(job: Job, bag: Bag, topic: Topic) -> tuple[ElasticArm, list[str]]:

@@ -327,6 +327,15 @@ def bag(path: Path, source: Recording, links: slice, motors: slice, shift: float
     return write_bag(path, {"/joint_states": states(source, links, source.q, source.tau), "/motor_states": of_motors})
 
 
+def test_replay_compares_motor_efforts_with_motor_states(source: Recording, tmp_path: Path, run) -> None:
+    robot = tmp_path / "true.yaml"
+    robot.write_text(robot_as_yaml(ROBOT).text)
+    recorded = bag(tmp_path / "bag", source, slice(None), slice(100, None))
+    command = ["replay", recorded, "--robot", robot, "--topic", "joint_states", "--json", "-o", tmp_path / "out"]
+    (found,) = run(*command, "--against", "motor_effort").json
+    assert np.all(np.less(found["report"]["rms"], 0.1 * np.std(source.motor_effort - source.tau, axis=0)))
+
+
 def test_motors_of_another_time(source: Recording, tmp_path: Path, identify) -> None:
     path = bag(tmp_path / "short", source, slice(0, 6000), slice(0, 4000))
     notes = identify(path, "sea_planar_2r", tmp_path / "a.yaml", "--hold-out", "0").out
