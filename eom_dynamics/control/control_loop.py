@@ -309,6 +309,13 @@ class ControlLoop:
         """Status of the last command."""
         return Status(self.record.status)
 
+    def stop_utilization(self) -> float:
+        """Largest utilization of a limit in a joint stop from the last command; 0 without a command.
+
+        Infinite if motors cannot realize the stop. Takes up to some milliseconds.
+        """
+        return float(self._library.loop_stop_utilization(self.address))
+
     def carry(self, payload: Payload, blend_time: float, q: Array | None = None) -> None:
         """Set the payload of a tool, effective from the next setpoint.
 

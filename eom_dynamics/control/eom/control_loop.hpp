@@ -90,7 +90,6 @@ class ControlLoop : public LoopMotions<Robot> {
         motion_.forget_pursued();
         newest_.fill(Base::UNSTAMPED);
         watchdog_.keep_away();
-        watchdog_.restart();
         player_.halt();
         // The clock of a node may lag behind the manager's clock.
         const bool recent = started_ && now != NEVER && std::abs(now - clock_) < LONGEST_GAP;
@@ -255,8 +254,6 @@ class ControlLoop : public LoopMotions<Robot> {
             commander_.complete(measured);
             if (!hosted || commander_.counts.followed != followed || commander_.mode() != Mode::position)
                 where_.send(now, commander_.output.setpoint.q);
-            if (commander_.mode() == Mode::position)
-                watchdog_.look(step);
             if (commander_.parameters.on_contact == ContactReaction::retract)
                 past_.record(time, commander_.output.setpoint.q);
         }

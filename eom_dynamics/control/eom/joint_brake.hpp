@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joint stop from any state, and the stop utilization after the last command.
+// Joint stop from any state.
 #ifndef EOM_JOINT_BRAKE_HPP
 #define EOM_JOINT_BRAKE_HPP
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <cstring>
-#include <utility>
 #include <vector>
 
 #include "governed_motion.hpp"
@@ -108,48 +106,6 @@ class JointBrake : public GovernedMotion<Robot> {
     }
 
     Plan best_{};
-};
-
-/// Stop utilization: largest utilization of a limit by a joint stop from the last command. Updated every 0.1 s and when the arm
-/// comes to rest.
-template <class Robot>
-class WayOut {
-  public:
-    explicit WayOut(const Commander<Robot> &commander) : commander_(commander), brake_(commander) {}
-
-    /// Present value: 0.4 if a stop needs 40 % of a limit.
-    double share() const noexcept { return share_; }
-    double largest() const noexcept { return largest_; } ///< maximum since the restart of the loop
-    /// Record the utilization of a started stop.
-    void note(double share) noexcept
-    {
-        share_ = share;
-        largest_ = std::max(largest_, share);
-    }
-    void restart() noexcept
-    {
-        share_ = largest_ = 0;
-        left_ = 0;
-    }
-
-    /// Update after a cycle of `step` ns with a command.
-    void look(std::int64_t step) noexcept
-    {
-        const bool rested = std::exchange(rests_, rests(commander_.output.setpoint));
-        if ((left_ -= step) > 0 && (rested || !rests_))
-            return;
-        left_ = EVERY;
-        note(brake_.begin(commander_.output.setpoint));
-    }
-
-  private:
-    static constexpr std::int64_t EVERY = 100'000'000; // update interval, ns
-
-    const Commander<Robot> &commander_;
-    JointBrake<Robot> brake_;
-    double share_ = 0, largest_ = 0;
-    std::int64_t left_ = 0;
-    bool rests_ = false;
 };
 
 } // namespace eom

@@ -181,6 +181,11 @@ int eom_loop_plan(eom_loop *loop, int64_t now, double period)
     });
 }
 
+double eom_loop_stop_utilization(eom_loop *loop)
+{
+    return on(loop, [](auto &of) { return of.loop.stop_utilization(); });
+}
+
 void eom_loop_delay(eom_loop *loop, int64_t time)
 {
     on(loop, [=](auto &of) { of.loop.delay(time); });

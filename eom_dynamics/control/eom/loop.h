@@ -107,6 +107,10 @@ const char *eom_loop_limit(eom_loop *loop, const double *limits, size_t joints);
 /* Start the posted target ahead of the cycle at `now`, which would start it otherwise. Returns 0, or the eom::Refusal. */
 int eom_loop_aim(eom_loop *loop, int64_t now);
 
+/* Largest utilization of a limit in a joint stop from the last command: 1.2 if it needs 120 % of a limit, 0 without a command,
+ * infinity if motors cannot realize the stop. Takes up to some milliseconds, and allocates. */
+double eom_loop_stop_utilization(eom_loop *loop);
+
 /* Plan the posted trajectory, or the queued one if its start has come, for cycles of `period` s, and play or queue it.
  * Returns 0, the eom::Refusal, or -1 if there is nothing to plan. */
 int eom_loop_plan(eom_loop *loop, int64_t now, double period);

@@ -127,6 +127,12 @@ class LoopMotions {
             return arrived() ? OffPath::nothing : OffPath::target;
         return watchdog_.fed_within(LONGEST_GAP) ? OffPath::references : OffPath::nothing;
     }
+    /// Returns the largest utilization of a limit in a joint stop from the last command, 0 without a command, infinity if motors
+    /// cannot realize the stop. Allocates: call between cycles.
+    double stop_utilization() const
+    {
+        return output().valid ? JointBrake<Robot>(commander_).begin(output().setpoint) : 0;
+    }
     /// Governor of the motion to targets.
     const Governor<Robot> &governor() const noexcept { return motion_.governor(); }
 

@@ -128,7 +128,6 @@ enum class OffPath { nothing, target, references };
     X(bool, aiming, loop.aiming()) X(bool, arrived, loop.arrived()) X(OffPath, off_path, loop.off_path()) \
     X(bool, touched, loop.touched()) X(bool, blinded, loop.blinded()) X(bool, early_waits, loop.early()) \
     X(bool, paused, loop.paused) X(double, speed_scaling, loop.speed_scaling) X(double, slowed_to, loop.governor().least()) \
-    X(double, way_out, loop.watchdog().way_out().share()) X(double, largest_way_out, loop.watchdog().way_out().largest()) \
     X(std::int64_t, latest, loop.clock()) X(std::int64_t, moved_at, loop.moved_at()) X(double, lost_time, loop.lost_time()) \
     X(Mode, mode, commander.mode()) X(bool, payload_stays, commander.payload_stays()) \
     X(bool, final_efforts, commander.final_efforts()) X(std::size_t, beyond_limit, commander.led_beyond()) \

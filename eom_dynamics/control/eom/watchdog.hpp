@@ -22,8 +22,7 @@ class Watchdog {
     static constexpr std::size_t n = Robot::joints;
 
     Watchdog(Commander<Robot> &commander, TrajectoryPlayer<Robot> &player, TargetMotion<Robot> &motion)
-        : commander_(commander), state_machine_(commander.state_machine), player_(player), motion_(motion), stop_(commander),
-          way_out_(commander)
+        : commander_(commander), state_machine_(commander.state_machine), player_(player), motion_(motion), stop_(commander)
     {
         commander_.stops = &stop_.trajectory();
     }
@@ -55,16 +54,6 @@ class Watchdog {
     {
         return state_machine_.braked() && stop_.on_path() ? stop_.path_state() : player_.path_state();
     }
-
-    /// Limit utilization of the active joint stop, or of a joint stop from the last command.
-    const WayOut<Robot> &way_out() const noexcept { return way_out_; }
-    /// Update way_out() after a cycle of `step` ns, unless a stop is active.
-    void look(std::int64_t step) noexcept
-    {
-        if (!state_machine_.is(Phase::stopping))
-            way_out_.look(step);
-    }
-    void restart() noexcept { way_out_.restart(); }
 
     /// Reset the hold and the motion to targets, because another motion starts.
     void leave() noexcept
@@ -212,7 +201,6 @@ class Watchdog {
     {
         const double share = stop_.brake_joints(from, commander_.stamp(), taken);
         commander_.begin_company(from, commander_.latest, stop_.company_time());
-        way_out_.note(share);
         excess_ = std::max(share - 1 - LIMIT_TOLERANCE, 0.0);
     }
 
@@ -270,7 +258,6 @@ class Watchdog {
     TrajectoryPlayer<Robot> &player_;
     TargetMotion<Robot> &motion_;
     Stop<Robot> stop_;
-    WayOut<Robot> way_out_;
     // Position of the last valid setpoint.
     JointVector<Robot> q_{};
     // Flags: q_ has changed (rates may be unknown); the lost setpoints had ended at rest.

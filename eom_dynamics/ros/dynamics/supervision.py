@@ -135,7 +135,6 @@ class Supervision:
         values |= present({"setpoints lost": self.losses, "last loss": self.last_loss})
         if self._stops.loop is not None:
             values |= present({"early setpoints": self._stops.loop.record.early})
-            values["way out"] = f"{100 * self._stops.loop.record.way_out:.0f} %"
             counts = self._stops.loop.suspicions
             values |= {f"in doubt: {check}": str(count) for check, count in sorted(counts.items())}
         if self._clock_stands_still and level <= Level.WARN:

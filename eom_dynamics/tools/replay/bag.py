@@ -106,7 +106,7 @@ class Report:
         seconds: from the first to the last time of recording.
         refusals: messages that could not be used.
         exceeded: lines on limits of the motors that commands exceed.
-        way_out: largest share of a limit that a stop would have needed after a command.
+        stop_utilization: largest utilization of a limit in a stop from a command.
         deviation, largest_deviation: of measured positions from their fit, rad or m: root mean square and maximum;
             empty without a fit.
         repeated: number of measured samples that repeat the previous positions during a motion; the first of them was
@@ -127,7 +127,7 @@ class Report:
     seconds: float = 0.0
     refusals: Refusals = field(default_factory=Refusals)
     exceeded: list[str] = field(default_factory=list)
-    way_out: float = 0.0
+    stop_utilization: float = 0.0
     deviation: list[float] = field(default_factory=list)
     largest_deviation: list[float] = field(default_factory=list)
     repeated: int = 0
@@ -171,9 +171,10 @@ class Report:
             yield from lines[:_MOST_LINES]
             if len(lines) > _MOST_LINES:
                 yield f"… and {len(lines) - _MOST_LINES} more"
-        if self.way_out > 1 + TOLERANCE:
-            share = f"up to {100 * self.way_out:.0f} % of a limit" if isfinite(self.way_out) else "beyond the motors"
-            yield f"a stop amid the motion would have needed {share}: leave room for it (way_out)"
+        if self.stop_utilization > 1 + TOLERANCE:
+            needed = self.stop_utilization
+            share = f"up to {100 * needed:.0f} % of a limit" if isfinite(needed) else "more than the motors can"
+            yield f"stops during the motion need {share}; leave a margin for stops (stop_utilization)"
         for reason, count in self.refusals.ranked():
             first = time_text(self.refusals.first[reason])
             yield f"{count:,} of topic {self.topic} refused, the first at {first}: {self.refusals.text(reason)}"
@@ -236,7 +237,7 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
                 raise BagError(f"{job.bag}: topic {topic.name} has no recorded effort to compare with{remedy}")
         report.seconds = (last - first) * 1e-9
         report.held, report.early = evaluation.held, evaluation.early
-        report.exceeded, report.way_out = evaluation.violations.lines(), evaluation.way_out
+        report.exceeded, report.stop_utilization = evaluation.violations.lines(), evaluation.stop_utilization
         report.motion += [*turns_note(figures.turns), *figures.notes]
         if figures.count:
             report.deviation, report.largest_deviation = figures.rms.tolist(), figures.largest.tolist()

@@ -107,6 +107,8 @@ class Evaluation:
         refusals: by reason.
         violations: of limits.
         held: number of refused setpoints that are answered with the last good command.
+        stop_utilization: largest utilization of a limit in a stop from a command, computed every 0.1 s; infinite if
+            motors cannot stop.
         figures: errors of the fit to measured positions.
     """
 
@@ -114,6 +116,7 @@ class Evaluation:
         """Prepare for an arm."""
         self.arm, self.refusals, self.violations = arm, Refusals(), ExceededLimits()
         self.figures, self.held = FitFigures(arm.robot.n), 0
+        self.stop_utilization = 0.0
         self._options = options or CommandOptions()
         self._host = SetpointLoop(SetpointEvaluator(arm), RobotTable(arm))
         self._loop = loop = self._host.loop
@@ -151,11 +154,6 @@ class Evaluation:
     def early(self) -> int:
         """Number of setpoints with stamps ahead of their arrival, as counted by the node; they are not refused."""
         return self._loop.record.early
-
-    @property
-    def way_out(self) -> float:
-        """Largest fraction of a limit that a stop would have needed after a command; infinite if motors cannot stop."""
-        return self._loop.record.largest_way_out
 
     def _configure(self, safety: str) -> None:
         """Apply a safety level without loss detection: the recording has the node's own stops."""
@@ -211,9 +209,11 @@ class Evaluation:
             if end == start:
                 end, error = start + 1, self._error_of(batch, start)
             else:
+                end = start + max(1, int(np.searchsorted(recorded[start:end], recorded[start] + LONGEST_GAP)))
                 rows = slice(start, end)
                 codes = self._loop.answer(times[:, rows], names, rows_of_setpoints[rows], self._vectors, results[rows])
                 end = start + len(codes)
+                self.stop_utilization = max(self.stop_utilization, self._loop.stop_utilization())
                 good[start:end] = codes <= 0
                 self._exceed(rows_of_setpoints[start:end], results[start:end], (codes < 0) & (-codes & EXCEEDS > 0))
                 error = self._host.refusal(Refusal(codes[-1])) if codes[-1] > 0 else None
