@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks that print a line each, and traps for what a real-time loop must not do: allocate memory, and call the system,
-// as locks, logs and files would. For one source file of a program, since it replaces the functions that allocate.
+// Checks that print one line each, and traps for allocations and system calls (locks, logs, files), which a real-time loop
+// must avoid. Include it in one source file only: it replaces the allocation functions.
 #ifndef EOM_TEST_CHECKS_HPP
 #define EOM_TEST_CHECKS_HPP
 
@@ -33,15 +33,15 @@ namespace test {
 /// Number of allocations of this thread.
 inline thread_local volatile std::size_t allocations = 0;
 
-/// Runs a function, which returns whether it is content, in a child process that every call of the system kills; returns
-/// whether it passed, or nothing where calls cannot be trapped.
+/// Run `function` in a child process that any system call kills. Returns its result, false if the child was killed, or
+/// no value if system calls cannot be trapped.
 template <class Function>
 std::optional<bool> without_system_calls(Function function)
 {
 #if defined(__linux__) && !EOM_SANITIZED
     const pid_t child = fork();
     if (child == 0) {
-        // Of all calls, strict mode leaves exit, and read and write, which nothing here uses.
+        // Strict mode allows exit, read and write only; nothing here reads or writes.
         const bool strict = prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) == 0;
         const int code = !strict ? 2 : function() ? 0 : 1;
         syscall(SYS_exit, code);
@@ -104,7 +104,7 @@ void no_allocation_and_no_system_call(Cycles cycles, long count, long few)
 } // namespace eom
 
 #if defined(__GLIBC__) && !EOM_SANITIZED
-// Replace the C library's, which operator new calls too.
+// Replacements of the C library's functions, which operator new also calls.
 extern "C" {
 void *__libc_malloc(std::size_t);
 void *__libc_calloc(std::size_t, std::size_t);

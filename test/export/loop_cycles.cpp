@@ -39,7 +39,7 @@ struct Loop : eom::ControlLoop<Robot> {
     explicit Loop(const Robot &of = robot()) : ControlLoop(of) {}
 };
 
-/// The robot with a command lead, s.
+/// Robot with a command lead `lead`, s.
 struct RobotAhead {
     explicit RobotAhead(double lead) : copy(*table), numbers(copy), robot(copy, numbers) { copy.command_lead = lead; }
 
@@ -48,7 +48,7 @@ struct RobotAhead {
     Robot robot;
 };
 
-/// The command for a setpoint that stands alone: damped springs are without transient, friction is that of velocities.
+/// Command for an isolated setpoint: damped springs without transient, friction from velocities.
 void command_for(eom::Setpoint<Robot> &x, eom::Command<Robot> &y)
 {
     if (robot().filters()) {
@@ -69,7 +69,7 @@ eom::Measurement<Robot> at_rest()
     return measured;
 }
 
-/// A reference near 0 that moves smoothly, at a time, s.
+/// Smooth reference near 0 at the time `t`, s.
 eom::Setpoint<Robot> wave(double t)
 {
     eom::Setpoint<Robot> x = robot().rest();
@@ -133,7 +133,7 @@ bool cycles(long count)
     return good;
 }
 
-/// A motion of all joints from 0, at rest at both ends, with some delay of its start, s.
+/// Motion of all joints from 0, at rest at both ends; it begins at `start`, s.
 eom::Spline<n> swing(double start = 0, double size = 0.2)
 {
     eom::State<n> rest{}, turned{};
@@ -209,7 +209,7 @@ void splines_that_cannot_be()
     std::vector<eom::State<n>> resting = states;
     for (eom::State<n> &state : resting)
         state[0].fill(0.1);
-    expect(spline.assign({0, 0.3, 1.1}, resting) == nullptr && !spline.empty(), "states at knots are taken");
+    expect(spline.assign({0, 0.3, 1.1}, resting) == nullptr && !spline.empty(), "states at knots are accepted");
     std::vector<eom::State<n>> unknown = states;
     unknown[1][4][n - 1] = nan;
     bool refused = spline.assign({0, 1, 2}, unknown) != nullptr;
@@ -219,12 +219,12 @@ void splines_that_cannot_be()
     eom::State<n> state;
     spline.evaluate(0.5, state);
     refused = refused && state[0][0] == 0.1 && state[1][0] == 0;
-    expect(refused && spline.assign({0, 1, 2}, states) == nullptr, "states at knots are refused where they are no motion");
+    expect(refused && spline.assign({0, 1, 2}, states) == nullptr, "states at knots are refused if they are no motion");
     expect(spline.assign({}, {}) == nullptr && spline.empty(), "without knots it is a request to stop");
 }
 
 /// Largest distance of the links of the simulated arm from a motion that is streamed to it for a quarter of a second,
-/// without feedback, rad or m; infinite where the springs are too stiff for a step of the simulation, s.
+/// without feedback, rad or m; infinite if the springs are too stiff for `step`, s.
 double tracking_error(std::int64_t rate, double step)
 {
     Loop loop;
@@ -246,7 +246,7 @@ double tracking_error(std::int64_t rate, double step)
     double error = 0;
     loop.restart({});
     for (std::int64_t i = 0; i < rate / 4; ++i) {
-        // The effort holds for a cycle: the best is that of its middle.
+        // The effort holds for a cycle: the effort for its middle is best.
         x = wave((static_cast<double>(i) + 0.5) / static_cast<double>(rate));
         const std::int64_t now = (1 + i) * 1'000'000'000 / rate;
         loop.refer(x, now);
@@ -292,7 +292,7 @@ void mailbox()
         own.send();
         kept = kept && own.taken() == 3;
     }
-    expect(kept && own.take() && own.taken() == 9, "the message that was taken stays until the next one is");
+    expect(kept && own.take() && own.taken() == 9, "the last message stays until the next message is read");
 
     eom::Mailbox<std::array<long, 64>> box;
     constexpr long COUNT = 100000;
@@ -329,11 +329,11 @@ void references()
     motors.links = false;
     expect(!loop.restart(motors) &&
                difference(loop.update(0, 1e-3, motors).command.motor_position, motors.motor_position) < 1e-7,
-           "position of the links from that of the motors");
+           "link positions from motor positions");
     eom::Measurement<Robot> lost = motors;
     lost.motor_position[0] = inf;
     const char *reason = loop.restart(lost);
-    expect(reason && std::strstr(reason, "no equilibrium at the measured position"), "or why there is none");
+    expect(reason && std::strstr(reason, "no equilibrium at the measured position"), "or a reason if no equilibrium exists");
     loop.restart(at_rest());
 
     eom::Command<Robot> direct;
@@ -412,7 +412,7 @@ void restarts()
     loop.restart(elsewhere, 500 * MILLISECOND + 1);
     expect(y.status == Status::waiting && y.setpoint.q == elsewhere.q, "one of an arm that is elsewhere holds that");
 
-    // Motors are where they were commanded to be a lead ago.
+    // Motor positions are the commands of one lead ago.
     const RobotAhead early(0.1);
     Loop ahead(early.robot);
     ahead.configure(unlimited());
@@ -431,7 +431,7 @@ void restarts()
     expect(z.status == Status::stopping && difference(z.setpoint.qdd, wave(0.501).qdd) < 0.01,
            "one of motors behind a command with a lead goes on");
 
-    // Of an arm that went on without a command, or was stopped.
+    // An arm that moved without a command, or was stopped.
     eom::Measurement<Robot> other;
     other.links = true;
     other.q = wave(0.5).q;
@@ -468,7 +468,7 @@ eom::MotorVector<Robot> sent_effort(const eom::Setpoint<Robot> &x, const eom::Co
     return sent.drive_effort;
 }
 
-/// What remains where the loop is switched off in motion, and that the loop goes on where it is restarted at once.
+/// Last command of a loop that is switched off in motion; an immediate restart continues from it.
 void switched_off()
 {
     using Efforts = eom::EffortOnDeactivate;
@@ -480,7 +480,7 @@ void switched_off()
         loop.configure(parameters);
         const eom::LoopOutput<Robot> &y = loop.output();
         eom::Measurement<Robot> measured = at_rest();
-        expect(loop.release(measured).drive_velocity == eom::MotorVector<Robot>{}, "what is not commanded may be switched off");
+        expect(loop.release(measured).drive_velocity == eom::MotorVector<Robot>{}, "a loop without a command can be switched off");
         loop.restart(measured);
         loop.refer(wave(0.3), 0);
         loop.update(0, 1e-3, measured);
@@ -514,7 +514,7 @@ eom::Spline<n> remote(double start = 0)
     return spline;
 }
 
-/// Whether a trajectory is played exactly, and nothing is commanded before it starts.
+/// Return true if a trajectory is played exactly, without a command before its start.
 bool plays(Loop &loop, const eom::Measurement<Robot> &measured, double start, std::int64_t delay)
 {
     const std::int64_t now = 1'700'000'000'000'000'000;
@@ -539,7 +539,7 @@ void trajectories_from_an_unknown_position()
 {
     Loop never_started;
     never_started.configure(unlimited());
-    expect(plays(never_started, {}, 0, 0), "without a restart, a trajectory is played as it is");
+    expect(plays(never_started, {}, 0, 0), "without a restart, a trajectory is played unchanged");
     eom::LoopParameters<Robot> parameters = unlimited();
     parameters.setpoint_timeout = 0.02;
     parameters.on_setpoint_loss = eom::LossPolicy::hold;
@@ -555,9 +555,9 @@ void trajectories_from_an_unknown_position()
     send(loop, remote(), 0);
     loop.update(0, 1e-3, failed);
     expect(y.status == Status::fresh && difference(y.setpoint.q, std::array<double, n>{}) >= 0.5,
-           "or where the measured position is not finite");
+           "or if the measured position is not finite");
 
-    // What has not started commands nothing when it ends.
+    // A trajectory that has not started sends no command when it ends.
     loop.restart({});
     send(loop, remote(), 100 * MILLISECOND);
     loop.update(MILLISECOND, 1e-3, {});
@@ -570,7 +570,7 @@ void trajectories_from_an_unknown_position()
     send(loop, remote(), -2000 * MILLISECOND);
     run(loop, 2, 300);
     expect(loop.playing() && loop.refusal() == eom::Refusal::ended && loop.counts().refused == 1,
-           "one whose successor is refused is played");
+           "a trajectory continues if its successor is refused");
     loop.restart({});
     send(loop, remote(), 50 * MILLISECOND);
     loop.update(MILLISECOND, 1e-3, {});
@@ -578,7 +578,7 @@ void trajectories_from_an_unknown_position()
     run(loop, 2, 561);
     eom::State<n> state;
     swing(0, 0.1).evaluate(0.5, state);
-    expect(loop.counts().refused == 0 && difference(y.setpoint.q, state[0]) < 1e-12, "and another one may replace it");
+    expect(loop.counts().refused == 0 && difference(y.setpoint.q, state[0]) < 1e-12, "and another trajectory may replace it");
     // Its first setpoint is refused.
     eom::State<n> large{};
     large[0].fill(0.5);
@@ -590,13 +590,13 @@ void trajectories_from_an_unknown_position()
     run(loop, 0, 300);
     expect(!loop.playing() && !y.valid && loop.refusal() == eom::Refusal::not_finite, "a refused one commands nothing");
     follow(loop, wave(0.3), 301);
-    expect(y.status == Status::fresh, "after which setpoints are followed from anywhere");
+    expect(y.status == Status::fresh, "then setpoints are followed from anywhere");
     // It has moved on since its stamp.
     loop.restart({});
     send(loop, remote(), 500 * MILLISECOND);
     loop.update(1000 * MILLISECOND, 1e-3, {});
     expect(!loop.playing() && !y.valid && loop.refusal() == eom::Refusal::under_way,
-           "one that has left its first knot is refused");
+           "a trajectory that has left its first knot is refused");
 }
 
 void trajectories_behind_another_controller()
@@ -614,7 +614,7 @@ void trajectories_behind_another_controller()
     expect(!sent(0, true) && loop.refusal() == eom::Refusal::led && loop.output().status == Status::fresh &&
                loop.counts().refused == 1,
            "a trajectory is refused while a controller in front writes references, which are followed");
-    expect(sent(1, false) && loop.counts().refused == 1, "but not where it writes none");
+    expect(sent(1, false) && loop.counts().refused == 1, "but not if it writes no references");
 }
 
 void trajectories_that_start_too_late()
@@ -632,7 +632,7 @@ void trajectories_that_start_too_late()
     expect(!starts(swing(), now + 60'001 * MILLISECOND) && loop.refusal() == eom::Refusal::too_far_ahead &&
                !starts(swing(60.001), 0) && !starts(swing(31), now + 30'000 * MILLISECOND) &&
                starts(swing(-3600), now + 3'600'000 * MILLISECOND),
-           "one that starts later is refused");
+           "a trajectory that starts later is refused");
 }
 
 void feedback()
@@ -667,7 +667,7 @@ void feedback()
     for (std::size_t i = 0; i < n; ++i)
         error = std::fmax(error, std::fabs(y.joint_effort[i] - y.command.tau[i] - 50 * (y.setpoint.q[i] - measured.q[i])));
     expect(error < 1e-10, "PD around the motion of the links");
-    // Virtual work: what the motors add does the work of what the joints add, at any motor velocities.
+    // Virtual work: motor and joint feedback do the same work, at any motor velocities.
     double of_motors = 0, of_joints = 0;
     for (std::size_t i = 0; i < m; ++i) {
         const std::size_t joint = robot().motor_joint[i];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random messages from one thread to the loop of another one, which runs its cycles: for sanitizers.
+// Random messages from one thread to a loop whose cycles run in another thread, for sanitizers.
 //
 //     loop_messages ROBOT.so COUNT SEED      prints the count of cycles, and of each answer by its number
 #include <atomic>
@@ -19,9 +19,9 @@ namespace {
 constexpr std::int64_t START = 1'700'000'000'000'000'000, MILLISECOND = 1'000'000;
 
 std::atomic<std::int64_t> present{START};
-std::atomic<std::size_t> sent{0}, run{0}; // messages and cycles, of which neither is far ahead
+std::atomic<std::size_t> sent{0}, run{0}; // messages and cycles; neither is far ahead
 
-/// Messages, of which some have no sense.
+/// Valid and invalid messages.
 class Sender {
   public:
     Sender(eom_loop &loop, const eom::RobotTable &robot, unsigned seed) : loop_(loop), robot_(robot), random_(seed) {}
@@ -167,7 +167,7 @@ int main(int, char **arguments)
         eom_loop_state(loop, &state);
         const std::string said = eom::Sentences(*robot).of(state.reason, state.found);
         if (code > 0 && (said.size() < 10 || said.find_first_of("{}") != std::string::npos || said != eom_loop_text(loop, "refusal"))) {
-            // of all limits that are exceeded, a loop says the first ones, and its state the worst
+            // a loop names the first exceeded limits, and its state the worst limit
             if (said.compare(0, 16, "exceeds limits: ") != 0 || said.find(" limit ") == std::string::npos) {
                 std::printf("refusal %d in cycle %zu: %s\n", code, cycles, said.c_str());
                 return 1;

@@ -46,7 +46,7 @@ static const double *rows(PyObject *object, const Shape *shape, npy_intp count, 
     return values;
 }
 
-/* Takes an array of a keyword: that of one state if `count` is 0, else rows, or one for all; returns 0 if not plain. */
+/* Read a keyword's array: one state if `count` is 0, else one row or `count` rows. Return 0 if it is not plain. */
 static inline __attribute__((always_inline)) int keyword_array(Caller *self, PyObject *object, Py_ssize_t k,
                                                                npy_intp count, const double **in, size_t *strides)
 {
@@ -54,7 +54,7 @@ static inline __attribute__((always_inline)) int keyword_array(Caller *self, PyO
     return in[k] || (in[k] = numbers(object, &self->shapes[k]));
 }
 
-/* Takes the inputs of one keyword; returns 0 if they are not plain. */
+/* Read the inputs of one keyword. Return 0 if they are not plain. */
 static inline __attribute__((always_inline)) int keyword_arguments(Caller *self, PyObject *name, PyObject *value,
                                                                    npy_intp count, const double **in, size_t *strides)
 {
@@ -75,7 +75,7 @@ static inline __attribute__((always_inline)) int keyword_arguments(Caller *self,
     return 0;
 }
 
-/* Takes the inputs of one state if `count` is 0, else of a batch, with the strides of states, which are zero before. */
+/* Read the inputs of one state if `count` is 0, else of a batch; set strides that were zero. */
 static inline __attribute__((always_inline)) int plain_arguments(Caller *self, PyObject *const *args,
                                                                  Py_ssize_t positional, PyObject *names,
                                                                  npy_intp count, const double **in, size_t *strides)
@@ -247,7 +247,7 @@ static void caller_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-/* Sets an exception, by which CompiledFunction goes on without a caller; returns 0. */
+/* Set an exception that makes CompiledFunction work without a caller. Return 0. */
 static int too_many(const char *what)
 {
     PyErr_Format(PyExc_OverflowError, "too many %s", what);
@@ -330,7 +330,7 @@ static PyObject *caller_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
         self->intermediate += self->shapes[k].length;
     for (Py_ssize_t k = inputs; k < inputs + outputs; ++k)
         self->together += self->shapes[k].length;
-    /* An array that shares its memory takes half the time of another one. */
+    /* Results in shared memory take half the time. */
     if (outputs == 1 || self->together > MOST_TOGETHER)
         self->together = 0;
     int good = self->intermediate <= MOST_INTERMEDIATE || too_many("intermediate numbers");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a caller is made of, and its kernels run on the vectors of one state or of a batch.
+ * Data of a caller, and execution of its kernels for one state or a batch.
  *
  * Kernels read and write vectors: the inputs (positional arguments, then the entries of keywords), the results, and
- * intermediate vectors that are neither. */
+ * intermediate vectors. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <structmember.h>
@@ -18,8 +18,8 @@ enum {
     MOST_KEYWORDS = 5,
     MOST_DIMENSIONS = 3,
     MOST_INTERMEDIATE = 4096, /* numbers of the intermediate vectors of one state, which are on the stack */
-    MOST_TOGETHER = 256, /* numbers of results that share memory: with one kept, all are */
-    BLOCK = 128 /* states of which intermediate vectors stay in the first-level cache */
+    MOST_TOGETHER = 256, /* numbers of results that share memory: one reference keeps all */
+    BLOCK = 128 /* states; their intermediate vectors stay in the first-level cache */
 };
 
 typedef void (*state_function)(const double *const *in, double *const *out);
@@ -27,7 +27,7 @@ typedef size_t (*batch_function)(size_t count, const double *const *in, const si
 
 typedef struct {
     npy_intp dimensions, sizes[MOST_DIMENSIONS], length;
-    npy_intp passed_on; /* whether a stage reads what another one wrote */
+    npy_intp passed_on; /* 1 if a stage reads the result of another stage */
 } Shape;
 
 typedef struct {
@@ -38,9 +38,9 @@ typedef struct {
 } Stage;
 
 typedef struct {
-    PyObject *name; /* interned, as those of calls are, so that they are the same object */
+    PyObject *name; /* interned like the names of calls: equal names are the same object */
     Py_ssize_t first, count; /* its inputs */
-    int alone;               /* whether the argument is the only array rather than a tuple */
+    int alone;               /* 1 if the argument is an array, 0 if it is a tuple */
 } Keyword;
 
 typedef struct {
@@ -57,7 +57,7 @@ typedef struct {
     npy_intp together; /* numbers of all results, if these are parts of one array; else 0 */
     PyTypeObject *result_type; /* tuple or a subclass; NULL to return the only result */
     PyObject *general;
-    PyObject *kept; /* what has the references to the objects above */
+    PyObject *kept; /* owner of the references to the objects above */
 } Caller;
 
 typedef double eight __attribute__((vector_size(64)));
@@ -109,7 +109,7 @@ static int run_stages(const Caller *self, size_t count, double *const *vectors, 
     return 1;
 }
 
-/* Whether all results are finite, where that is asked for. */
+/* Return 1 if all results are finite, or need no check. */
 static int results_pass(const Caller *self, double *const *vectors, npy_intp states)
 {
     for (Py_ssize_t k = self->inputs; self->finite_results && k < self->inputs + self->outputs; ++k)
@@ -143,7 +143,7 @@ static int run_rows(const Caller *self, size_t count, double *const *vectors, si
     const Py_ssize_t given = self->inputs + self->outputs;
     for (Py_ssize_t k = self->inputs; k < self->vectors; ++k)
         strides[k] = (size_t)self->shapes[k].length; /* results are packed */
-    /* Blocks have slower first and last states, and are of use only for what is read again. */
+    /* The first and last states of a block are slower: use blocks only if vectors are read again. */
     const size_t block = self->stages > 1 || self->intermediate || self->finite_results ? BLOCK : count;
     double *intermediate = PyMem_RawMalloc(((size_t)self->intermediate * BLOCK + 1) * sizeof(double));
     if (!intermediate)

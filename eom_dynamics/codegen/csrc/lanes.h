@@ -65,7 +65,7 @@ static inline void eom_load(lanes *x, const double *from, size_t stride, size_t 
     }
 }
 
-/* Load the first `used` rows; the remaining lanes repeat the last one. */
+/* Load the first `used` rows; the remaining lanes repeat the last row. */
 static inline void eom_load_rest(lanes *x, const double *from, size_t stride, size_t size, size_t used)
 {
     for (size_t j = 0; j < size; ++j) {
@@ -77,7 +77,7 @@ static inline void eom_load_rest(lanes *x, const double *from, size_t stride, si
 }
 
 /* Store columns j to j + width - 1 of the first `used` rows of `size` numbers. A row of fewer columns than lanes is
- * stored with whole lanes where a later row, or a later call for its other columns, overwrites what is too much. */
+ * stored with whole lanes if a later row or call overwrites the excess. */
 static inline __attribute__((always_inline)) void eom_store_columns(
     const lanes *y, double *to, size_t size, size_t j, size_t width, size_t used)
 {

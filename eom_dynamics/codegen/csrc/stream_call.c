@@ -38,9 +38,9 @@ typedef struct {
     PyObject *initial; /* the given setpoint before a message is read */
     PyObject *constants; /* pairs of the input, as bytes */
     Message input, output[OUTPUTS];
-    PyObject *kept; /* what has the references to the objects above */
+    PyObject *kept; /* owner of the references to the objects above */
     Py_ssize_t first; /* output that a call returns */
-    int remarks; /* bits of what is wrong with a command that was answered all the same, of eom_loop_update() */
+    int remarks; /* warnings about the last answered command, bits of eom_loop_update() */
     char stamp_bytes[STAMP_SIZE];
     long long stamp; /* ns */
 } StreamCall;
@@ -125,7 +125,7 @@ static PyObject *stream_written(PyObject *object, PyObject *which)
     return k == -1 && PyErr_Occurred() ? NULL : written((StreamCall *)object, k);
 }
 
-/* Takes (bytes, offset of the stamp, pairs), whose numbers are of an array of some bytes; returns 0 with an error. */
+/* Read (bytes, offset of the stamp, pairs) of a message with `size` bytes of numbers. Return 0 on error. */
 static int take_message(PyObject *given, Py_ssize_t size, Message *message)
 {
     if (!PyArg_ParseTuple(given, "SnS", &message->bytes, &message->stamp, &message->numbers))

@@ -1,4 +1,4 @@
-/* How many of some increasing points do not exceed x. */
+/* Return the number of increasing points that do not exceed x. */
 EOM_APART lanes eom_index_lanes(lanes x, const double *points, int count)
 {
     lane_bits passed = {0};

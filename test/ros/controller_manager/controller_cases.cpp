@@ -32,7 +32,7 @@ std::vector<std::string> joint_names() { return {table().facts.joint_names.begin
 
 std::vector<double> of_joints(const double *entries) { return {entries, entries + Robot::joints}; }
 
-/// Has the joints rest at zero at all knots.
+/// Set all knots to rest at zero.
 void rest_at_zero(eom_dynamics::msg::SplineTrajectory &motion)
 {
     for (auto *rows : {&motion.position, &motion.velocity, &motion.acceleration, &motion.jerk, &motion.snap})
@@ -156,7 +156,7 @@ class ControllerTest : public testing::Test {
         return wrench;
     }
 
-    /// Of the function for a setpoint, with the states of dampers and of presliding friction that the loop has.
+    /// Compare with the function for a setpoint, for the loop's states of dampers and presliding friction.
     void expect_bits(const eom::Setpoint<Robot> &x) const
     {
         eom::Setpoint<Robot> present = x;
@@ -378,7 +378,7 @@ TEST_F(ControllerTest, ReferencesThatAreNotFinite)
         return cycle();
     };
     const double nan = std::numeric_limits<double>::quiet_NaN();
-    // The controller in front may not have begun.
+    // The preceding controller may be inactive.
     for (int i = 0; i < 10; ++i)
         EXPECT_EQ(write(nan), return_type::OK);
     for (const double value : {nan, std::numeric_limits<double>::infinity()}) {
@@ -431,7 +431,7 @@ TEST_F(ControllerTest, MessagesThatCannotBeUsed)
     EXPECT_TRUE(controller_.state().playing);
 }
 
-/// What remains in the interfaces of a controller that is deactivated after a setpoint.
+/// Interfaces after deactivation of a controller that has followed a setpoint.
 class DeactivatedTest : public ControllerTest {
   protected:
     void deactivate(const std::string &efforts, bool again = false)
@@ -584,7 +584,7 @@ TEST_F(ControllerTest, StateAndDiagnostics)
     EXPECT_EQ(controller_.state().off_path, eom::OffPath::references);
 }
 
-/// Torque beyond that of gravity at rest, and the speed by which the hardware scales what is played.
+/// Torque beyond gravity at rest, and the speed scaling of the hardware.
 TEST_F(ControllerTest, FeelsAPushAndTheSpeedOfTheHardware)
 {
     constexpr std::size_t n = Robot::joints, last = n - 1;
@@ -624,7 +624,7 @@ TEST_F(ControllerTest, FeelsAPushAndTheSpeedOfTheHardware)
     run(20);
     sense(3);
     run(50);
-    EXPECT_NEAR(felt(), 3, 3 * std::exp(-4.9)); // 50 cycles at 100 rad/s, the first of which is half a step
+    EXPECT_NEAR(felt(), 3, 3 * std::exp(-4.9)); // 50 cycles at 100 rad/s, the first with half a step
     EXPECT_TRUE(controller_.state().contact && !controller_.state().playing);
     EXPECT_EQ(controller_.state().contact_joint, last);
     ASSERT_TRUE(controller_.receive(rest));
@@ -634,11 +634,11 @@ TEST_F(ControllerTest, FeelsAPushAndTheSpeedOfTheHardware)
     run(1);
     EXPECT_TRUE(std::isnan(felt()));
     sense(0);
-    run(500); // of which the stop takes 300
+    run(500); // the stop takes 300 of them
     EXPECT_FALSE(controller_.state().contact || controller_.state().touched);
 }
 
-/// Efforts that follow measured motors are those of feedforward alone once these are lost, and it is said.
+/// Without motor measurements, efforts are feedforward only, with a report.
 TEST_F(ControllerTest, AModeEndsWithoutMeasurements)
 {
     start(false, {{"limits", "ignore"},
@@ -664,7 +664,7 @@ TEST_F(ControllerTest, ReportsOfAnotherRobot)
                  {"robot_file", robot},
                  {"command", std::vector<std::string>{"cat"}},
                  {"motors", std::vector<std::string>(table().facts.motor_names.begin(), table().facts.motor_names.end())}});
-    // Without references, of which a report is waiting.
+    // Without references; their report is queued.
     for (int i = 0; i < 50; ++i)
         ASSERT_EQ(cycle(), return_type::OK);
     controller_.get_node()->deactivate();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stand-in for pluginlib: a class of a plugin is one that can be made.
+// Stand-in for pluginlib: a plugin's class must be constructible.
 #pragma once
 
 #define PLUGINLIB_EXPORT_CLASS(derived, base) \
