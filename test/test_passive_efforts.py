@@ -220,7 +220,7 @@ def test_files(kind: str, tmp_path: Path) -> None:
     for again in (eom.load_robot(tmp_path / "arm.yaml"), eom.robot_from_parameters(parameters)):
         assert robot_as_yaml(again).text == text
         assert again.joints[0].constant_effort == CONSTANT
-    assert any("parallel springs are left out: joint_2" in line for line in robot_as_urdf(robot).lost)
+    assert any("parallel springs are omitted: joint_2" in line for line in robot_as_urdf(robot).lost)
 
 
 def hip(folder: Path, entries: str, kind: str = "continuous") -> eom.Robot:

@@ -312,7 +312,7 @@ def _partial_transmission_warnings(robot: Robot, groups: Sequence[JointGroup[Tra
     """Warning lines of optional transmissions with only some moving joints."""
     still = {group: [name for name in group.joints if name not in robot.joint_names] for group in groups}
     return [
-        f"{group.where} is left out: {', '.join(names)} does not move in this part of the robot"
+        f"{group.where} is ignored: {', '.join(names)} does not move in this part of the robot"
         for group, names in still.items()
         if group.optional and 0 < len(names) < len(group.joints)
     ]

@@ -330,7 +330,7 @@ def select_subtree(description: Description, base: str, tips: Sequence[str], bra
     for joint in below:
         dropped = branches == "drop" and (joint.type != "fixed" or joint.locked_because is not None)
         if joint.name not in movable and (dropped or joint.parent not in links):
-            assumed.append(f"joint {joint.name} is left out, with everything below it")
+            assumed.append(f"joint {joint.name} is ignored, with everything below it")
             continue
         if joint.name not in movable and joint.type != "fixed":
             assumed.append(f"joint {joint.name} is locked at zero")

@@ -116,7 +116,7 @@ def transmissions(robot: Element) -> tuple[dict[str, Reduction], list[Coupled], 
             names = list(coupled.joints)
             pairs.append(coupled)
         else:
-            left_out.append(f"{where} is left out: it couples several joints or motors")
+            left_out.append(f"{where} is ignored: it couples several joints or motors")
             continue
         for joint in dict.fromkeys(names):
             if joint in driven:
@@ -279,7 +279,7 @@ def description_from_urdf(text: str, source: str = "robot_description") -> Descr
     for transmission in coupled:
         names, where = transmission.joints, transmission.where
         if reason := transmission.unusable(described):
-            left_out.append(f"{where} is left out: {reason}")
+            left_out.append(f"{where} is ignored: {reason}")
             continue
         # For any part of the robot with both joints.
         shared.append(
@@ -288,7 +288,7 @@ def description_from_urdf(text: str, source: str = "robot_description") -> Descr
         motors = dict(zip(names, transmission.motors, strict=True))
         described = [_geared(joint, motors.get(joint.name)) for joint in described]
     assumed = list(left_out)
-    assumed += [f"{gear.where} is left out: there is no joint {joint}" for joint, gear in geared.items()]
+    assumed += [f"{gear.where} is ignored: there is no joint {joint}" for joint, gear in geared.items()]
     described_links = {name: _link(name, element) for name, element in links.items()}
     unordered = Description(robot_name, source, described_links, tuple(described))
     try:

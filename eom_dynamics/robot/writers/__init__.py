@@ -79,23 +79,23 @@ LOST: Mapping[str, Callable[[Joint], object]] = {
 def left_out(robot: Robot, lost: Mapping[str, Callable[[Joint], object]] = LOST) -> list[str]:
     """Return a line for each property that a format cannot express: properties ``lost`` of joints, and of the robot."""
     joints_by_loss = {what: [joint.name for joint in robot.joints if is_lost(joint)] for what, is_lost in lost.items()}
-    lines = [f"{what} are left out: {', '.join(names)}" for what, names in joints_by_loss.items() if names]
+    lines = [f"{what} are omitted: {', '.join(names)}" for what, names in joints_by_loss.items() if names]
     for what, shared in (("coupled_stiffness", robot.coupled_stiffness), ("transmission", robot.transmission)):
         if shared is not None:
-            lines.append(f"{what} is left out: {', '.join(robot.joint_names[i] for i in shared[0])}")
+            lines.append(f"{what} is omitted: {', '.join(robot.joint_names[i] for i in shared[0])}")
     if robot.compensated_by_robot:
-        lines.append(f"compensated_by_robot {', '.join(robot.compensated_by_robot)} is left out")
-    lines += [f"{name} is left out" for name in ("drive_feedback_delay", "uncertainty") if any(getattr(robot, name))]
+        lines.append(f"compensated_by_robot {', '.join(robot.compensated_by_robot)} is omitted")
+    lines += [f"{name} is omitted" for name in ("drive_feedback_delay", "uncertainty") if any(getattr(robot, name))]
     if robot.rotor_model != "reduced":
-        lines.append(f"rotor_model {robot.rotor_model} is left out")
+        lines.append(f"rotor_model {robot.rotor_model} is omitted")
     if robot.implausible != "refuse":
-        lines.append(f"implausible: {robot.implausible} is left out")
+        lines.append(f"implausible: {robot.implausible} is omitted")
     if robot.moving_base:
-        lines.append("moving_base is left out")
+        lines.append("moving_base is omitted")
     if robot.command_lead or robot.drive_interpolation != type(robot).drive_interpolation:
         lines.append(
             f"command_period {robot.command_period:g} s, drive_delay {robot.drive_delay:g} s and drive_interpolation "
-            f"{robot.drive_interpolation} are left out"
+            f"{robot.drive_interpolation} are omitted"
         )
     return lines
 

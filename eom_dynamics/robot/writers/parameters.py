@@ -46,9 +46,9 @@ def robot_as_parameters(robot: Robot, lost: list[str]) -> dict[str, Any]:
     for frame in robot.frames:
         if frame.name in joints or (frame.name == BASE and frame.joint < 0):
             if not _is_body(robot, frame.name, frame.joint, frame.pose):
-                lost.append(f"frame {frame.name} is left out: a joint has its name")
+                lost.append(f"frame {frame.name} is omitted: a joint has its name")
         elif reason := bad_name(frame.name):
-            lost.append(f"frame {frame.name} is left out: {reason}")
+            lost.append(f"frame {frame.name} is omitted: {reason}")
         else:
             parent = robot.joints[frame.joint].name if frame.joint >= 0 else BASE
             joints[frame.name] = {"type": "fixed", "parent": parent, "origin": written_entries(_origin(frame.pose))}

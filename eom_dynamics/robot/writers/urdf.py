@@ -188,13 +188,13 @@ def _implied(robot: Robot, last: str) -> list[str]:
     """Gravity, order of joints and tool, as far as a URDF implies others."""
     lines = friction_in_urdf(robot)
     if not np.array_equal(robot.gravity, STANDARD_GRAVITY):
-        lines.append(f"gravity {robot.gravity.tolist()} is left out: load the URDF with it")
+        lines.append(f"gravity {robot.gravity.tolist()} is omitted: load the URDF with it")
     order = [joint.name for joint in _depth_first(robot, -1) if joint.mimic is None]
     if order != list(robot.joint_names):
         lines.append(f"the joints are in another order, depth-first: {', '.join(order)}")
     if [tool.name for tool in robot.tools] != [last]:
         options = " ".join(f"--tool {tool.name}" for tool in robot.tools)
-        lines.append(f"tools are left out: load the URDF with {options}")
+        lines.append(f"tools are omitted: load the URDF with {options}")
     return lines
 
 

@@ -158,11 +158,11 @@ def _left_out(result: IdentificationResult) -> list[str]:
     fit, lines = result.link_fit, []
     passive = {"offset", LINE, SCALE} & set(() if fit is None else fit.regressor.terms)
     if fit is not None and passive and fit.options.offset == "arm":
-        lines.append("constant efforts and parallel springs are left out: a URDF has none; write .yaml")
+        lines.append("constant efforts and parallel springs are omitted: a URDF has none; write .yaml")
     if result.elastic is not None:
-        lines.append("springs and rotors are left out: a URDF has none; write .yaml")
+        lines.append("springs and rotors are omitted: a URDF has none; write .yaml")
     elif fit is not None and fit.options.side == "motor":
-        lines.append("rotor inertia of motors is left out: a URDF has none; write .yaml, or identify with --side joint")
+        lines.append("rotor inertia of motors is omitted: a URDF has none; write .yaml, or identify with --side joint")
     return [*lines, *friction_in_urdf(result.robot)]
 
 

@@ -151,7 +151,7 @@ def test_units_of_drives_are_read_written_and_read_again() -> None:
         assert again.compensated_by_robot == found.compensated_by_robot and not written.lost
     lost = robot_as_urdf(robot).lost
     assert any("units of drives" in line for line in lost)
-    assert "compensated_by_robot gravity, friction is left out" in lost
+    assert "compensated_by_robot gravity, friction is omitted" in lost
 
 
 def test_a_prismatic_joint_makes_no_turns() -> None:

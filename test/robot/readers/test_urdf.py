@@ -133,8 +133,8 @@ def test_transmissions_that_are_left_out_are_listed() -> None:
     with pytest.warns(RobotDescriptionWarning, match=r"robot_description.*couples"):
         robot = load_robot(urdf(*links, coupled, lost))
     assert robot.assumed == (
-        "transmission t (line 1) is left out: it couples several joints or motors",
-        "transmission u (line 1) is left out: there is no joint k",
+        "transmission t (line 1) is ignored: it couples several joints or motors",
+        "transmission u (line 1) is ignored: there is no joint k",
         "axis [1 0 0], the default of URDF: j",
     )
 
@@ -264,7 +264,7 @@ LEFT_OUT = {
 
 @pytest.mark.parametrize(("text", "reason"), LEFT_OUT.values(), ids=LEFT_OUT)
 def test_others_are_left_out_with_a_warning(text: str, reason: str) -> None:
-    with pytest.warns(RobotDescriptionWarning, match=f"transmission wrist .* is left out: {reason}"):
+    with pytest.warns(RobotDescriptionWarning, match=f"transmission wrist .* is ignored: {reason}"):
         robot = arm_with(text)
     assert robot.transmission is None and [joint.gear_ratio for joint in robot.joints] == [1, 1]
 

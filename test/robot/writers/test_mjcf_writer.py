@@ -132,11 +132,11 @@ def test_what_is_lost_is_named() -> None:
         replace(robot.joints[1], spring=DampedSpring(80.0, 2.0), rotor_inertia=0.0),
     )
     assert robot_as_mjcf(replace(robot, joints=joints)).lost == (
-        "springs (elasticity) are left out: joint_2",
-        "constant efforts are left out: joint_1",
-        "nonlinear terms of springs are left out: joint_1",
-        "limits of velocity are left out: joint_1, joint_2",
-        "limits of the effort of springs are left out: joint_1, joint_2",
+        "springs (elasticity) are omitted: joint_2",
+        "constant efforts are omitted: joint_1",
+        "nonlinear terms of springs are omitted: joint_1",
+        "limits of velocity are omitted: joint_1, joint_2",
+        "limits of the effort of springs are omitted: joint_1, joint_2",
     )
 
 

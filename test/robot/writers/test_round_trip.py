@@ -111,11 +111,11 @@ def test_coupled_springs_and_transmissions_are_kept_in_a_parameter_file() -> Non
 
 def test_what_a_urdf_cannot_say_is_named() -> None:
     lost = robot_as_urdf(load_robot("sea_planar_2r")).lost
-    assert lost[0] == "springs (elasticity) are left out: joint_1, joint_2"
-    assert lost[1] == "losses and constants of actuators are left out: joint_1, joint_2"
-    assert lost[2] == "deviations of efforts (effort_spread) are left out: joint_1, joint_2"
+    assert lost[0] == "springs (elasticity) are omitted: joint_1, joint_2"
+    assert lost[1] == "losses and constants of actuators are omitted: joint_1, joint_2"
+    assert lost[2] == "deviations of efforts (effort_spread) are omitted: joint_1, joint_2"
     assert lost[3].startswith("friction is joint friction; load the URDF with joint_friction: included")
-    assert lost[4].startswith("gravity [0.0, -9.80665, 0.0] is left out")
+    assert lost[4].startswith("gravity [0.0, -9.80665, 0.0] is omitted")
     arm = replace(load_robot(urdf_arm()), implausible="accept", drive_interpolation="linear")
     assert [line.split(" ")[0] for line in robot_as_urdf(arm).lost] == ["implausible:", "command_period"]
     assert robot_as_urdf(load_robot(urdf_arm())).lost == ()

@@ -74,7 +74,7 @@ def test_for_a_singular_mass_matrix_the_other_functions_are_named(tmp_path: Path
 def test_a_robot_becomes_a_urdf_and_a_parameter_file(tmp_path: Path, run) -> None:
     urdf, again = tmp_path / "arm.urdf", tmp_path / "arm.yaml"
     lines = run("convert", "iiwa", "-o", str(urdf)).err.splitlines()
-    assert lines[0].startswith("eom_dynamics convert: warning: springs (elasticity) are left out: iiwa_joint_1, ")
+    assert lines[0].startswith("eom_dynamics convert: warning: springs (elasticity) are omitted: iiwa_joint_1, ")
     assert run("convert", urdf, "--tip", "iiwa_joint_4", "-o", again) == ("", "")
     assert load_robot(again).joint_names == load_robot("iiwa").joint_names[:4]
 

@@ -103,7 +103,7 @@ def test_held_out_by_default(table: Path, tmp_path: Path, identify) -> None:
 
 
 def test_urdf(table: Path, tmp_path: Path, identify) -> None:
-    assert "springs (elasticity) are left out" in identify(table, tmp_path / "arm.urdf").err
+    assert "springs (elasticity) are omitted" in identify(table, tmp_path / "arm.urdf").err
     assert load_robot(tmp_path / "arm.urdf").joints[0].damping > 0.4
     # In a URDF, friction of motors becomes joint friction.
     out, err = identify(table, tmp_path / "motors.urdf", "--side", "motor")
@@ -115,7 +115,7 @@ def test_urdf(table: Path, tmp_path: Path, identify) -> None:
     options = ("--terms", "offset")
     err = identify(table, tmp_path / "worse.urdf", "--robot", str(tmp_path / "arm.yaml"), *options, code=1).err
     assert "failed: no file is written" in err and not (tmp_path / "worse.urdf").exists()
-    assert "constant efforts are left out" in err
+    assert "constant efforts are omitted" in err
 
 
 def rewritten(table: Path, path: Path, change: Change) -> Path:
