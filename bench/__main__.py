@@ -91,7 +91,7 @@ ON_REQUEST = {
         IN_WORKSPACE,
     ),
     "ros2_controller": Entry("exported_code", "control_loop", "Controller of ros2_control", IN_WORKSPACE),
-    "round_trip": Entry("round_trip", "node_operation", "Round trip of a setpoint beside a node that echoes"),
+    "round_trip": Entry("round_trip", "node_operation", "Round trip of a setpoint, compared with an echo node"),
     "online_motion": Entry("online_motion", "targets", "Streams of targets on elastic arms"),
     "impedance": Entry("impedance", "impedance", "Impedance and hands"),
     "public_recordings": Entry("public_recordings", "measurements", "Identification from public recordings"),

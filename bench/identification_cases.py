@@ -220,7 +220,7 @@ def _other_springs(robot: Robot, draw: np.random.Generator) -> Robot:
 
 
 CASES = (
-    Case("as the file says, but for its numbers"),
+    Case("as the file says, with other numbers"),
     Case("the same, efforts of rigid motors", "motor"),
     Case("the same, both sides of the springs", "both", arm=_other_springs),
     Case(

@@ -467,7 +467,7 @@ def write_pause_picture(t: float = 0.38) -> None:
         "stop of the joints, after setpoints are lost": ("#EE6677", stopped(arm, motion, t)),
         "pause of a trajectory": ("#228833", paused[:, 0]),
     }
-    title = "Amid the fastest motion of a Panda around a corner, its tool from above"
+    title = "A Panda during its fastest motion around a corner, tool seen from above"
     with picture("path_time.png", 12, 5, title, legend=4) as figure:
         left, right = figure.subplots(1, 2, width_ratios=[1, 1.5])
         whole = pose(motion.derivatives(np.linspace(motion.start, motion.end, 20_000), 0)[0])[:, :2, 3]

@@ -78,7 +78,7 @@ def _streams(section: Section, rows: list[dict[str, Any]]) -> None:
         "answers to planners",
     )
     columns = ("", *PERCENTS, "× echo, p50", "p99")
-    latency = section.table("Round trip, and that of an echo node in the same run", *columns)
+    latency = section.table("Round trips of the node and of an echo node in the same run", *columns)
     for row in rows:
         losses.add(
             *(row["stream"], f"{row['seconds']:g} s"),

@@ -152,7 +152,7 @@ def differences(section: Section, settings: Settings) -> None:
     """Stream the motion of the paper with exact derivatives and with differences."""
     arms = [Arm(name, 0.1 if settings.quick else 1.0) for name in (ROBOTS[1:2] if settings.quick else ROBOTS)]
     table = section.table(
-        "differences of τ by the rate of setpoints: central ones, of a motion known ahead / backward ones",
+        "differences of τ by the rate of setpoints: central (motion known ahead) / backward",
         *("setpoints", "error of τ̇", "of τ̈", "of the largest τ̇", "of the motor effort"),
         "largest change of the link error against exact derivatives",
     )

@@ -233,7 +233,7 @@ def sections(comparison: Comparison, robot: eom.Robot, routes: dict[str, float])
         ResultSection(
             f"Time of {EVALUATIONS:,} evaluations of τ, τ̇, τ̈",
             caption="Median time of one evaluation on this machine, multiplied; for random states of the iiwa "
-            "without a wrench. Calls are of one state, but for the last row, from Python.",
+            "without a wrench. Each call from Python computes one state, except in the last row.",
             tables=[TextTable(("route", "time [s]", "one evaluation [µs]"), times)],
         ),
     ]

@@ -137,7 +137,7 @@ def test_roots_of_steep_and_flat_functions(
     assert np.all((found >= x - room[0] - rounding / slope) & (found <= x + room[1] + rounding / slope))
     for k in range(4):
         own = elementary.root(function, float(target[k]), (at[k] - room[0], at[k] + room[1]), start, (rest,))
-        assert own == pytest.approx(found[k], rel=1e-15, abs=1e-15), "those that have ended do not move"
+        assert own == pytest.approx(found[k], rel=1e-15, abs=1e-15), "finished roots do not move"
 
 
 @pytest.mark.parametrize(

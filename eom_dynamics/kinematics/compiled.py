@@ -300,7 +300,7 @@ class Kinematics(CompiledMethods):
             recipe = programs.joint_rates_program(tool, kind, units, orders, preferred=preferred, weighted=weighted)
             vectors = [Vector(f"input {k}", x.shape[-1:], shared=True) for k, x in enumerate(inputs)]
             rates = derivatives(STATE_NAMES[1:], orders, q.shape[-1:], "joint rates")
-            missed = derivatives(("missed",), orders, _TWIST, "what they lack of the twist")
+            missed = derivatives(("missed",), orders, _TWIST, "missing part of the twist")
             signature = Signature((*motion_vectors(self.robot.n, 1), *vectors), rates + missed)
             call = self._keep(key, recipe, signature)
         return call(q, *inputs)
@@ -341,7 +341,7 @@ def _points(value: ArrayLike, samples: tuple[int, ...]) -> list[Array]:
     """Point (3,), or points (N, 3)."""
     points = real_array(value, "point")
     if points.shape not in (_POINT, (*samples, 3)):
-        raise StateError(f"point must have shape (3,) or that of q with 3 for n, has {points.shape}")
+        raise StateError(f"point must have shape (3,) or (..., 3) like q, has {points.shape}")
     return [points]
 
 

@@ -106,7 +106,7 @@ def robot_lagrangian(
         if robot.coupled_stiffness is not None or robot.transmission is not None:
             raise RobotDescriptionError(
                 f"{robot.name}: the Lagrangian with motors has springs and motors joint by joint; write the energies "
-                "of coupled ones into a Lagrangian of your own"
+                "of coupled springs and motors into your own Lagrangian"
             )
         for k, joint in enumerate(robot.independent_joints):
             if not joint.spring.is_rigid:

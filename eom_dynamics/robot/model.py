@@ -152,7 +152,7 @@ class JointProperties:
     actuator: Annotated[Actuator, Entry("friction, gear and motor", of_motor=True)] = IDEAL_ACTUATOR
     drive: Annotated[DriveUnits, Entry("units of the drive: docs/parameter_files.md", of_motor=True)] = SI_UNITS
     effort_spread: Annotated[
-        EffortSpread | None, Entry("of measured efforts about those of the model, by identify", of_motor=True)
+        EffortSpread | None, Entry("deviation of measured efforts from the model, by identify", of_motor=True)
     ] = None
 
 
@@ -310,7 +310,7 @@ class RobotProperties:
     ] = "none"
     moving_base: Annotated[bool, Entry("setpoints may have a motion of the base: docs/node.md")] = False
     drive_feedback_delay: Annotated[
-        FeedbackDelay, Entry("age of what the drives compare with references", completes=True)
+        FeedbackDelay, Entry("age of the positions that the drives compare with references", completes=True)
     ] = NO_FEEDBACK_DELAY
     compensated_by_robot: Annotated[
         tuple[str, ...],

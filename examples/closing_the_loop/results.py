@@ -115,7 +115,7 @@ def circle_result(result: IdentificationResult, page: Path) -> Result:
             ResultSection(
                 "Identified numbers",
                 lines=[within_deviations(result)],
-                caption="SI units. Of the bodies, the combinations that are identifiable from the motion; bags, true "
+                caption="SI units. Bodies: combinations that the motion identifies; bags, true "
                 "and identified robot files are in the folder of this page.",
                 tables=[TextTable(header, of_joints), TextTable(header, of_bodies, page_only=True)],
             ),
