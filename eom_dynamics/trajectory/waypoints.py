@@ -265,7 +265,8 @@ def through(
 
     Each joint is monotone between waypoints, reverses only at them, and rests between equal positions, for any times.
     Within these conditions, see the module, it is near the minimum-snap trajectory. A joint leaves the range between
-    two waypoints only if given velocities or ``ends`` demand it. Given accelerations that would demand it are reduced.
+    two waypoints only if given derivatives or ``ends`` demand it. Given accelerations are reduced if they demand it and
+    disagree with the given velocities, as after a pause.
     Time is linear in the number of waypoints.
 
     Dense positions of a smooth motion require velocities: without them, joints reverse at waypoints beside the
@@ -292,6 +293,7 @@ def through(
             states[k] = _optional(name, values, q.shape)
     soft = ~np.isnan(states[2])
     _set_ends(states, ends)
+    soft &= ~_agree(np.diff(t)[:, np.newaxis], *np.abs(states[1:3]))
     if len(t) == 1:
         return Spline(t, np.nan_to_num(states))
     fixed = ~np.isnan(states[1:])
@@ -304,6 +306,15 @@ def through(
         spline = Spline(t, solved)
         check_hull(spline, excess)
     return spline
+
+
+def _agree(steps: Array, speed: Array, acceleration: Array) -> NDArray[np.bool_]:
+    """Return whether accelerations (K, n) are at most those of speeds that grow with the third power of time."""
+    most = 3 * (speed[:-1] + speed[1:]) / steps
+    agree = np.ones(speed.shape, bool)
+    for part in (slice(0, -1), slice(1, None)):
+        agree[part] &= acceleration[part] <= most
+    return agree
 
 
 def check_hull(spline: Spline, excess: Array) -> None:
