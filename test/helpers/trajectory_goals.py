@@ -344,6 +344,8 @@ DIFFERENT = {
     "a tolerance on the path of an unknown joint": "aborted -1; home",
     "a tolerance at the goal of an unknown joint": "aborted -1; home",
     "several bodies": "aborted -1; home",
+    # A repeated point is dropped.
+    "equal times": "succeeded 0; near",
     # Others are held.
     "some of the joints": "succeeded 0; elsewhere",
     # Stops.

@@ -57,7 +57,7 @@ def test_setpoints_too_old_are_dropped_and_counted(start):
     node.publish(zeros)  # of 2023
     level, message, _ = node.wait_for_diagnostics(lambda *s: int(s[2]["dropped as too old"]) == 1, "drop")
     assert (level, message.partition(" dropped: ")[2]) == (1, "too old")
-    assert "s old, must be at most 0.5 s: clocks differ, or a process is held up" in node.process.log
+    assert "s old, must be at most 0.5 s: clocks differ, or a process waits on a busy machine" in node.process.log
     node.publish(zeros, seconds=int(time.time()) - 10)
     node.wait(lambda: node.feedforward, "a command")
     assert (stamp_of(node.feedforward[0]), node.feedforward[0].status) == (0, node.feedforward[0].STATUS_FRESH)
