@@ -154,6 +154,9 @@ class _System:
 
 _SIDE = ORDERS - 1  # number of Bernstein coefficients of the rate that follow from one knot
 
+# Knots at the beginnings and at the ends of pieces.
+_KNOTS = slice(0, -1), slice(1, None)
+
 _PASSES = 2  # solutions, the second with reduced velocities
 
 # b_r = sum over k of comb(r, k) (8 - k)!/8! p^(k + 1)(0): Bernstein coefficients from derivatives at the end.
@@ -177,7 +180,7 @@ class _Shape:
         self._after = after
         # Only the smaller slope and curvature of the two neighboring pieces matter.
         self._least = np.full((2, *q.shape), np.inf)
-        for part in (slice(0, -1), slice(1, None)):
+        for part in _KNOTS:
             for k, least in enumerate(self._least, start=1):
                 least[part] = np.minimum(least[part], self.size / self._h**k)
 
@@ -206,7 +209,7 @@ class _Shape:
             reach = np.where(change < 0, np.maximum(b - self.lower, 0.0) / -change, np.inf).min(axis=1)
             reach = np.minimum(reach, np.where(growth > 0, spare / growth, np.inf))
         share = np.ones_like(x[0])
-        for part, most in zip((slice(0, -1), slice(1, None)), reach, strict=True):
+        for part, most in zip(_KNOTS, reach, strict=True):
             share[part] = np.minimum(share[part], most)
         return x + share * (target - x), share
 
@@ -229,7 +232,7 @@ def _fit(steps: Array, states: Array, fixed: NDArray[np.bool_]) -> tuple[Array, 
     moves = (fixed & (states[1:] != 0)).any(axis=0)
     rests = flat & ~moves[:-1] & ~moves[1:]
     fixed = fixed | (states[1:] == 0)
-    for part in (slice(0, -1), slice(1, None)):
+    for part in _KNOTS:
         states[1:, part][:, rests] = 0.0
         fixed[:, part] |= rests
     for _ in range(_PASSES):
@@ -312,7 +315,7 @@ def _agree(steps: Array, speed: Array, acceleration: Array) -> NDArray[np.bool_]
     """Return whether accelerations (K, n) are at most those of speeds that grow with the third power of time."""
     most = 3 * (speed[:-1] + speed[1:]) / steps
     agree = np.ones(speed.shape, bool)
-    for part in (slice(0, -1), slice(1, None)):
+    for part in _KNOTS:
         agree[part] &= acceleration[part] <= most
     return agree
 
