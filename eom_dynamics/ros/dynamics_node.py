@@ -2,9 +2,9 @@
 """Node ``eom_dynamics``: feedforward of elastic-joint arms for a stream of setpoints.
 
 A lifecycle node that configures and activates itself (parameter ``autostart``) when its robot is available
-(:mod:`.robot_sources`). Only an active node answers setpoints and requests. With an invalid robot
-the node stays unconfigured; a new robot on the topic replaces the current robot while the arm rests. The code of the
-node is in :mod:`.dynamics.node`.
+(:mod:`.robot_sources`). Only an active node answers setpoints and requests. It refuses invalid messages without an
+effect on later messages. With an invalid robot the node stays unconfigured; a new robot on the topic replaces the
+current robot while the arm rests. The code of the node is in :mod:`.dynamics.node`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random messages from one thread to a loop whose cycles run in another thread, for sanitizers.
+// Random messages from one thread to a loop with cycles in another thread, for sanitizers.
 //
 //     loop_messages ROBOT.so COUNT SEED      prints the count of cycles, and of each answer by its number
 #include <atomic>

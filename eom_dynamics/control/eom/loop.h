@@ -60,8 +60,8 @@ size_t eom_loop_size(const eom_loop *loop);
 size_t eom_setpoint_size(const eom_loop *loop);
 
 /* Set a member of eom::LoopSettings (an enumerator by its number), or gains of eom::LoopParameters: a single number for all
- * motors or joints, or a number for each. The next eom_loop_configure() applies all settings, or none if a setting is out of
- * range. */
+ * motors or joints, or a number for each. The next eom_loop_configure() applies all settings; if a setting is out of range,
+ * it changes nothing. */
 const char *eom_loop_set(eom_loop *loop, const char *name, const double *numbers, size_t count);
 const char *eom_loop_configure(eom_loop *loop);
 

@@ -58,8 +58,8 @@ struct SplinePath {
     }
 };
 
-/// Returns the refusal for the joint whose start is farthest from its present state, beyond `tolerance` plus `latency` times its
-/// velocity; without a refusal if all are near.
+/// Returns the refusal for the joint with the largest distance of its start from its present state, beyond `tolerance` plus
+/// `latency` times its velocity; without a refusal if all joints are near.
 template <std::size_t n>
 Reason away(Refusal why, const State<n> &first, const State<n> &present, double tolerance, double latency) noexcept
 {
@@ -334,9 +334,9 @@ class TrajectoryPlayer {
 
     /// Plan the transition from state `from` at time `at` of the spline, s. `later` is the commanded state at the spline's start.
     ///
-    /// The transition ends at the next knot. If it exceeds a limit and the spline starts near, longer transitions are tried: the
-    /// shortest within limits is used, or else that with the smallest excess. Continuous joints are shifted to the nearest turn, held joints to
-    /// their commanded positions. Returns the refusal if there is no transition.
+    /// The transition ends at the next knot. If it exceeds a limit and the spline starts near, longer transitions are tried. The
+    /// shortest transition within limits is used, or else the transition with the smallest excess. Continuous joints are shifted to
+    /// the nearest turn, held joints to their commanded positions. Returns the refusal if there is no transition.
     Reason plan_transition(Spline<n> &next, double at, const State<n> &from, const State<n> &later,
                             double period) noexcept
     {

@@ -64,7 +64,7 @@ def serve_inverse_dynamics(node: RobotNode, evaluator: Callable[[], SetpointEval
 class PayloadTopic:
     """Subscriber and server; all methods are called by the node's executor.
 
-    Code that takes payloads is compiled in a thread when the first one comes, and later ones wait for it in order.
+    The first payload compiles code for payloads in a thread; later payloads wait for it in order.
 
     Args:
         measured: positions of the joints, used to judge a payload while nothing is commanded.

@@ -64,7 +64,7 @@ class SetpointStream(SetpointAnswers):
             self.loop.configure(start_tolerance=value)
 
     def take(self, loop: SetpointLoop) -> None:
-        """Begin a stream for the robot of a loop, which holds the arm where the previous loop left it at rest."""
+        """Start a stream for the robot of a loop; a resting arm stays at the last command of the previous loop."""
         before = self._commands.sent_of
         self.player.stop("the stream begins anew")
         self.loop = loop

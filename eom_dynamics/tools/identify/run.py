@@ -128,7 +128,7 @@ def _contradictions(fit: Fit) -> list[str]:
 
 
 def _kept(fit: Fit, *, unexplained: bool) -> list[str]:
-    """Line for each joint with the given parameters and ``unexplained`` efforts, or for each other one."""
+    """Line for each kept joint, with unexplained efforts or without."""
     if (rejected := fit.rejected) is None:
         return []
     end = "; check unit, sign and coupling of its efforts" if unexplained else ""

@@ -112,8 +112,8 @@ def _improvement(fit: Fit) -> str:
         return ""
     kept = f"; {', '.join(fit.kept)}: as in the file that was given" if fit.kept else ""
     return (
-        f"RMS residual on {judged(fit)} {number(100 * fit.judged.ratio)} % of that of the given file, in the geometric "
-        f"mean of the joints{kept}"
+        f"RMS residual on {judged(fit)} {number(100 * fit.judged.ratio)} % of the given file's, geometric mean of the "
+        f"joints{kept}"
     )
 
 

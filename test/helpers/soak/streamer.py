@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stream setpoints to a node, and in turn the same ones to an echo node; recompute every answer.
+"""Stream setpoints alternately to a node and to an echo node; recompute every answer.
 
     python streamer.py RESULT.npz --rate 1000 --seconds 600 --node /arm --process 1234 --echo /echo
 
 After every window of setpoints to the node comes one of a quarter of its length to the echo node, so that both are
 measured by one process on one machine in one state. Answers are compared with the library, bit by bit, between windows.
-RESULT.npz has the round trips of both, s, NaN where there was no answer, counts, and the time for which the machine has
-held the streamer up. Each window prints a line of JSON.
+RESULT.npz has the round trips of both, s, NaN without an answer, counts, and the time that the streamer lost on a busy
+machine. Each window prints a line of JSON.
 """
 
 import argparse

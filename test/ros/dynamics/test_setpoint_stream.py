@@ -41,7 +41,7 @@ def motion(k):
 
 
 def setpoint(k, *, by=0, **changes):
-    """That of the joints at a time, with a stamp later by some ms and changed fields."""
+    """Setpoint of the motion at `k` ms, with its stamp later by `by` ms, and changed fields."""
     message = JointTrajectorySetpoint()
     message.header.stamp.sec, message.header.stamp.nanosec = divmod(START + (k + by) * MS, 10**9)
     for field, values in (dict(zip(STATE_FIELDS, motion(k), strict=True)) | changes).items():
