@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import scipy.linalg  # noqa: F401 -- now, rather than with the first trajectory
 from lifecycle_msgs.msg import TransitionEvent
+from rclpy.event_handler import SubscriptionEventCallbacks
 
 from ..elastic import ElasticArm
 from ..exceptions import StateError
@@ -65,7 +67,13 @@ class PlanningNode(RobotNode):
         keep_memory()
         self._measured, self._carried = MeasuredJoints(self), CarriedPayloads(self)
         self._requests = PlanningServices(self, self._arm, self._measured)
-        self.create_subscription(TransitionEvent, f"{DYNAMICS_NODE}/transition_event", self._on_transition, _DEPTH)
+        self.create_subscription(
+            TransitionEvent,
+            f"{DYNAMICS_NODE}/transition_event",
+            self._on_transition,
+            _DEPTH,
+            event_callbacks=SubscriptionEventCallbacks(matched=self._on_matched),
+        )
         self.complete(STATUS_NAME, stop)
 
     # --- Robot --------------------------------------------------------------------------
@@ -89,6 +97,11 @@ class PlanningNode(RobotNode):
             self.announce(loaded, loaded.evaluator.arm.robot, f", from {self.supply.source}")
         else:
             self.reject(loaded)
+
+    def _on_matched(self, status: Any) -> None:
+        """Load the robot again when a dynamics node appears, since its earlier transitions were not received."""
+        if status.current_count_change > 0 and self.arm is not None:
+            self.supply.reload()
 
     def _on_transition(self, event: TransitionEvent) -> None:
         """Load the robot again when the dynamics node was configured, since its robot may have changed."""

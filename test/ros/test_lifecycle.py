@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+from lifecycle_msgs.msg import TransitionEvent
 from node_client import EACH_WARNING, refusals_at_start
 from paths import CONFIG
 from rclpy.parameter import Parameter
@@ -425,6 +426,24 @@ def test_the_planning_node_reads_the_file_of_the_robot_again_with_the_dynamics_n
     loads = planning.process.log.count("robot first")
     assert all(map(node.transition, ("deactivate", "cleanup", "configure")))
     file.write_text(urdf_arm("second"), encoding="utf-8")
-    assert all(map(node.transition, ("cleanup", "configure")))
+    for _ in range(20):  # an event is lost until its publisher has discovered the planning node
+        assert all(map(node.transition, ("cleanup", "configure")))
+        if planning.next_diagnostics()[2]["robot"] == "second":
+            break
     planning.wait_for_diagnostics(lambda *s: s[2]["robot"] == "second", "the second robot")
     assert planning.process.log.count("robot first") == loads
+
+
+def test_the_planning_node_reads_the_file_of_the_robot_again_when_a_dynamics_node_appears(start, other, tmp_path):
+    """The events of a node that was configured before the two have discovered each other are lost."""
+    file = tmp_path / "arm.urdf"
+    file.write_text(urdf_arm("first"), encoding="utf-8")
+    topic = "/appearing/transition_event"
+    planning = start.planning("-p", f"robot_file:={file}", "-r", f"eom_dynamics/transition_event:={topic}")
+    planning.wait_for_diagnostics(lambda *s: s[2]["robot"] == "first", "the first robot")
+    file.write_text(urdf_arm("second"), encoding="utf-8")
+    planning.spin(1.0)
+    assert planning.next_diagnostics()[2]["robot"] == "first"
+    dynamics, _ = other("appearing")
+    dynamics.create_publisher(TransitionEvent, topic, 10)
+    planning.wait_for_diagnostics(lambda *s: s[2]["robot"] == "second", "the second robot")
