@@ -38,10 +38,11 @@ test:  ## lint, types, and all tests (some of them: make test PYTEST_ARGS="-k ro
 	@$(MAKE) --no-print-directory -j2 lint bytecode
 	@$(PYTEST) $(PYTEST_ARGS)
 
-lint: setup-tests  ## style and types
+lint: setup-tests  ## style, types and language
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/python scripts/prose.py eom_dynamics msg srv docs README.md CHANGELOG.rst test bench examples scripts
 
 # Compiles tests and libraries that are new, while mypy uses another core: otherwise, each worker does so at its start.
 bytecode: .pytest_cache/bytecode

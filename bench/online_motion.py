@@ -481,7 +481,7 @@ def write_pause_picture(t: float = 0.38) -> None:
             right.plot(time_since[:-1], speed[:-1], color=color, lw=2)
             away = 1e3 * np.min(np.linalg.norm(whole - tool[-1, :2], axis=1))
             CONSOLE.print(f"{label}: at rest {away:.1f} mm from the path")
-        left.plot(*pose(motion.derivatives(t, 0)[0])[:2, 3], "k^", ms=8, label="when it is asked for")
+        left.plot(*pose(motion.derivatives(t, 0)[0])[:2, 3], "k^", ms=8, label="pose at the request")
         left.set(aspect="equal", xlabel="[m]")
         right.axvline(0.0, color="0.5", lw=1)
         right.set(title="speed of the tool [m/s]", xlabel="time since then [s]")

@@ -69,7 +69,7 @@ def public_recordings(section: Section, settings: Settings) -> None:
         section.promise(promise, f"{largest:.2f}", largest <= most)
     means = ratios["least squares"]
     section.promise(
-        f"geometric mean over joints at most {LEAST_SQUARES:g} times that of least squares",
+        f"geometric mean over joints at most {LEAST_SQUARES:g} times the error of least squares",
         " ".join(f"{x:.2f}" for x in means),
         max(means, default=np.inf) <= LEAST_SQUARES,
     )

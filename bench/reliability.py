@@ -91,14 +91,14 @@ def _streams(section: Section, rows: list[dict[str, Any]]) -> None:
         latency.add(f"{row['stream']}: echo", *(seconds(x * 1e-6) for x in row["echo"]), "", "")
     lost, different = (sum(row[name] for row in rows) for name in ("lost", "different"))
     section.promise("streams: no setpoint lost", f"{lost}", rows and not lost)
-    section.promise("streams: every number is that of the library", f"{different} differ", rows and not different)
+    section.promise("streams: every number equals the library's", f"{different} differ", rows and not different)
     if grown := [row["growth"] for row in rows if row["growth"] is not None]:
         promise = "streams: memory grows by less than 1 MB after the first minute"
         section.promise(promise, f"at most {max(grown) / 1e6:.2f} MB", max(grown) < GROWTH)
     for row in rows:
         for k, (percent, most) in enumerate(() if row["batches"] else RATIOS.items()):
             ratio = row["node"][k] / row["echo"][k]
-            promise = f"{row['stream']}: {percent} of the round trip at most {most:g} × that of an echo node"
+            promise = f"{row['stream']}: {percent} of the round trip at most {most:g} × an echo node"
             section.promise(promise, f"{ratio:.2f} ×", ratio <= most)
 
 

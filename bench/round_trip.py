@@ -76,11 +76,11 @@ def round_trip(section: Section, settings: Settings) -> None:
     section.text.append(f"{rounds} windows of {WINDOW:g} s for each node, arm and rate.")
     worst = np.max([found.ours / found.echo for found in every], axis=0)
     for what, ratio, most in zip(("p50", "p99"), worst, (P50, P99), strict=True):
-        promise = f"{what} of the round trip at most {most} × that of the echo node, for every arm"
+        promise = f"{what} of the round trip at most {most} × the echo node, for every arm"
         section.promise(promise, f"{ratio:.2f} ×", ratio <= most)
     lost, different = sum(x.lost for x in every), sum(x.different for x in every)
     section.promise("no setpoint is lost", f"{lost}", lost == 0)
-    section.promise("every bit is that of the library", f"{different} other numbers", different == 0)
+    section.promise("every bit equals the library's", f"{different} other numbers", different == 0)
 
 
 def arms() -> dict[str, Robot]:

@@ -185,5 +185,7 @@ def differences(section: Section, settings: Settings) -> None:
         f"{missed:.0%} of the largest τ̇, whichever the derivative. Exact τ, τ̇ and τ̈ take "
         f"{times.ratio(2, 0):.2g} times as long as τ alone ({timed.name}, a batch)."
     )
-    promise = f"tracking by differences of τ, of setpoints of {DECIMALS[1]} decimals and more: within 1 % of exact ones"
+    promise = (
+        f"tracking by differences of τ, of setpoints of {DECIMALS[1]} decimals and more: within 1 % of exact setpoints"
+    )
     section.promise(promise, f"{largest:.2%}", largest < 0.01)

@@ -208,7 +208,7 @@ def sections(comparison: Comparison, robot: eom.Robot, routes: dict[str, float])
     of_differences = ("", "largest published value", "from the published values", "relative")
     return [
         ResultSection(
-            "Which figure takes which model",
+            "Models of the figures",
             caption="Table 1 gives inertias about the centers of mass, and so does the packaged robot. The figures "
             "of τ, τ̇ and τ̈ are those of the published program, which takes the same numbers about the origins of "
             'the link frames, as no physical body has them: load_robot("iiwa", inertia_reference="link"), with the '
@@ -259,7 +259,7 @@ def main() -> int:
             "A. Müller and S. Kumar, Closed-form time derivatives of the equations of motion of rigid body systems, "
             "Multibody System Dynamics 53 (2021): its example, a KUKA LBR iiwa, recomputed."
         ],
-        passed="Passed: all efforts are those of the published program.",
+        passed="Passed: all efforts equal the published program's.",
         sections=sections(comparison, robots["com"], seconds_by_route(robots["com"], options.rounds)),
         failures=comparison.failures,
         files={"page": options.output / "index.html"},

@@ -129,7 +129,9 @@ def steps(extras):
         title = f"Installing the extras {', '.join(extras)}{SIZES.get(extras[0], '')}"
         result.append(Step("-".join(extras), title, [(*PIP_INSTALL, *wanted), (PYTHON, SLIM, VENV)], wanted))
     # Last, because an edit of a header does not change the other installations.
-    result.append(Step("-".join(["loop", *extras]), "Building what has changed of the control loop", [build_all], loop))
+    result.append(
+        Step("-".join(["loop", *extras]), "Building the changed parts of the control loop", [build_all], loop)
+    )
     return result
 
 

@@ -26,7 +26,7 @@ _FRICTION = "ur_controllers/src/friction_model_controller_parameters.yaml"
 _LBR = "lbr_description/ros2_control/lbr_system_config.yaml"
 
 CLAIMS = (
-    (FRANKA, _FR3, r"fr3_arm_controller:\s+ros__parameters:", True, "gains are those of fr3_arm_controller"),
+    (FRANKA, _FR3, r"fr3_arm_controller:\s+ros__parameters:", True, "gains of fr3_arm_controller"),
     *(
         (FRANKA, _FR3, rf"fr3_joint{k}: \{{ p: {p}\., d: {d}\.", True, f"joint {k}: link_kp {p}, link_kd {d}")
         for k, p, d in ((1, 600, 30), (4, 600, 30), (5, 250, 10), (6, 150, 10), (7, 50, 5))

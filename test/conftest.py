@@ -274,7 +274,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
                 break
         counts[reason] += 1
     if counts:
-        terminalreporter.section("not tested here: number of skips, subject, and what it needs")
+        terminalreporter.section("not tested here: number of skips, subject, and requirement")
     for reason, count in sorted(counts.items()):
         terminalreporter.line(f"{count:5}  {reason}")
 

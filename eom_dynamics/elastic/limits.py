@@ -226,7 +226,7 @@ class LimitCheck:
             lower, upper = self.ends["q"][:, i]
             raise StateError(
                 f"position of {self._arm.robot.joint_names[i]} is {q[i]:.4g} rad, its range {lower:.4g} to "
-                f"{upper:.4g} rad, {IN_DEGREES}; set limits to ignore to take it all the same"
+                f"{upper:.4g} rad, {IN_DEGREES}; set limits to ignore to accept it"
             )
 
     @cached_property

@@ -283,7 +283,7 @@ def _rotor(joint: Joint, links: float) -> Iterator[str]:
     light = inertia < _LIGHT * links or (joint.type != "prismatic" and inertia < _LIGHTEST_SHAFT * square)
     if inertia and abs(joint.gear_ratio) >= _GEARED and light and inertia * square >= _USUAL * links:
         yield (
-            f"{joint.name}: rotor inertia {inertia:g} is tiny beside the links' {links:.3g}; behind the gear of "
+            f"{joint.name}: rotor inertia {inertia:g} is tiny compared with the links' {links:.3g}; behind the gear of "
             f"{joint.gear_ratio:g} it must have the square of the ratio: {inertia * square:.4g}"
         )
 

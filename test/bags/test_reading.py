@@ -79,7 +79,7 @@ def test_a_bag_without_usable_metadata_is_refused(tmp_path, text: str | None, re
         Bag(bag)
     line = str(caught.value)
     assert f"metadata.yaml: {reason}" in line and line.endswith(f"ros2 bag reindex {bag}") and "\n" not in line
-    assert read(file_of(bag)) == DATA, "a single file needs none"
+    assert read(file_of(bag)) == DATA, "a single file needs no list"
 
 
 @pytest.mark.parametrize("storage", STORAGES)

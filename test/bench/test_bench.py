@@ -106,14 +106,14 @@ def test_rows_of_tests_become_tables(tmp_path: Path, capsys) -> None:
     assert not any(kept(empty).values()), "nothing measured meets no goal"
 
 
-ECHO = "p50 of the round trip at most 1.25 × that of an echo node"
+ECHO = "p50 of the round trip at most 1.25 × an echo node"
 
 
 @pytest.mark.parametrize(
     ("change", "promise"),
     [
         ({"stream": STREAM | {"lost": 1}}, "streams: no setpoint lost"),
-        ({"stream": STREAM | {"different": 1}}, "streams: every number is that of the library"),
+        ({"stream": STREAM | {"different": 1}}, "streams: every number equals the library's"),
         ({"stream": STREAM | {"growth": 1e6}}, "streams: memory grows by less than 1 MB after the first minute"),
         ({"stream": STREAM | {"node": [126.0, 300.0, 500.0, 900.0]}}, f"1000 Hz, alone: {ECHO}"),
         ({"fault": FAULT | {"wrong": 1}}, "faults: no wrong answer"),

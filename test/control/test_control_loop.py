@@ -122,15 +122,15 @@ def test_refusals_have_fields_that_are_filled_in() -> None:
 # --- Settings ---------------------------------------------------------------------------
 
 BAD_SETTINGS = {
-    "limits": (["", "clipped"], "limits is none of its choices"),
-    "on_setpoint_loss": (["freeze"], "on_setpoint_loss is none of its choices"),
-    "effort_on_deactivate": (["all"], "effort_on_deactivate is none of its choices"),
+    "limits": (["", "clipped"], "limits is not one of its choices"),
+    "on_setpoint_loss": (["freeze"], "on_setpoint_loss is not one of its choices"),
+    "effort_on_deactivate": (["all"], "effort_on_deactivate is not one of its choices"),
     "setpoint_timeout": ([-1e-9, 3601.0], "setpoint_timeout must be 0 to 3600 s"),
     "setpoint_lifespan": ([-1.0, 3601.0], "setpoint_lifespan must be 0 to 3600 s"),
     "stop_duration": ([0.0, 61.0], "stop_duration must be 0.01 to 60 s"),
     "start_tolerance": ([0.0, 1001.0], "start_tolerance must be 1e-6 to 1000 rad or m"),
-    "stamp_check": (["maybe"], "stamp_check is none of its choices"),
-    "jump_check": (["maybe"], "jump_check is none of its choices"),
+    "stamp_check": (["maybe"], "stamp_check is not one of its choices"),
+    "jump_check": (["maybe"], "jump_check is not one of its choices"),
     **{
         name: ([-1.0], rf"{names} must be finite, and not negative")
         for names in ("motor_kp and motor_kd", "link_kp and link_kd")

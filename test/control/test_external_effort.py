@@ -257,7 +257,7 @@ def test_a_robot_without_code_of_the_observer() -> None:
     assert b"generate it again" in handle.library.observer_set(handle.address, b"order", order.ctypes.data, 2)
 
 
-@pytest.mark.skipif(not PANDA_BAG.is_file(), reason="the recording of a Panda is not beside this checkout")
+@pytest.mark.skipif(not PANDA_BAG.is_file(), reason="the recording of a Panda is missing")
 def test_a_panda_without_contact() -> None:
     """External efforts are within what its model leaves, and an identified one, behind the filter of the observer."""
     robot = arm("panda").robot

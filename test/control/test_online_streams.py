@@ -89,7 +89,7 @@ def chunks(rows: slice) -> tuple[np.ndarray, Iterator[tuple[float, np.ndarray, n
     return sampled[0], sent()
 
 
-@pytest.mark.skipif(not PANDA_BAG.is_file(), reason="the recording of a Panda is not beside this checkout")
+@pytest.mark.skipif(not PANDA_BAG.is_file(), reason="the recording of a Panda is missing")
 def test_chunks_of_a_recorded_motion() -> None:
     """With jitter and lost ones, in the control loop: limits of motion, efforts and their rates hold; it is on time."""
     pytest.importorskip("rosbags")

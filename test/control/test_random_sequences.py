@@ -52,35 +52,35 @@ def test_all_inputs_of_hosts(name: str) -> None:
 
 
 FOUND = {
-    81166: "a mode changes amid a target of damped springs, whose motors decelerate",
+    81166: "a mode changes during a target of damped springs, while motors decelerate",
     300667: "a motor turns about when a stop begins, with a lead of commands",
     402450: "a restart ends a stop before its first cycle",
     501042: "positions pass from another mode to a joint that moves on beyond its range",
     601049: "a stop from 1e154 rad/s never ended, nor did the cycle that looked at it",
-    700463: "a setpoint that was ahead of its stream had the next ones count as late, which may catch up at once",
+    700463: "a setpoint ahead of its stream made later setpoints count as late, which may catch up",
     900121: "a target took over a joint that braked harder before its limit than targets may",
     1101937: "positions pass from another mode, and stand at a limit of a command ahead of its setpoint",
-    1302030: "a payload was taken where the arm was found after a restart, faster than limits that are clipped",
+    1302030: "a payload changed at the place of a restart, faster than clipped limits",
     1314953: "an arm that waits is found elsewhere, with springs as they were loaded before",
     1321124: "efforts that a commanded stiffness does not allow passed from an arm that complies as NaN",
     1350914: "setpoints with jerk and snap alone are of an arm that is about to move, not at rest",
     1353770: "after a restart of an arm that complied, the efforts of its damping ended in one cycle",
-    1363154: "measurements come back in the cycle of a target, before which a host has asked where the arm is",
+    1363154: "measurements come back in the cycle of a target, after a host's request of the position",
     1371061: "an acceleration that came back from beyond its limit within a cycle was cut to it between two commands",
     1381620: "efforts that a payload changed at their limit of rates passed to another leader, beyond this limit",
-    1403589: "positions pass from another mode, and stand where the joint was beyond its range",
-    1430268: "a late cycle amid a payload's change, and a motion near the limit of effort rates",
-    1431236: "a stop begins where a trajectory is to pass the end of a range",
-    1442980: "efforts pass to a target beside a payload that changes them almost as fast as it may",
-    1451570: "a stream goes on after a stall, in which a payload has changed on",
-    1454670: "an arm is located where it was moved, while positions pass from another mode",
+    1403589: "positions pass from another mode, and stand at a position beyond the joint's range",
+    1430268: "a late cycle during a payload change, and a motion near the limit of effort rates",
+    1431236: "a stop begins before a trajectory passes the end of a range",
+    1442980: "efforts pass to a target while a payload changes them almost as fast as allowed",
+    1451570: "a stream continues after a stall with a payload change",
+    1454670: "an arm is located at a moved position, while positions pass from another mode",
     1460725: "a payload changes in a late cycle, while efforts pass from another mode",
-    1463217: "a motor turns back, with a gear that loses power of a load, where another leader begins",
-    1463648: "a stop is asked for in the cycle in which impedance ends",
-    1391680: "a stop of a stream whose noise has efforts change beyond their limit of rates",
-    1486346: "a payload changes where setpoints of damped springs have ended with a jerk, without a velocity",
-    1504270: "an arm is located where it was measured before it jumped, by samples that were left out since",
-    1515904: "a setpoint that is late after a stall moves motors a little, and the next one takes the rest of its time",
+    1463217: "a motor turns back, with a gear that loses power of a load, when another leader begins",
+    1463648: "a stop is requested in the last cycle of impedance",
+    1391680: "a stop of a stream with noise that exceeds limits of effort rates",
+    1486346: "a payload changes after setpoints of damped springs that end with a jerk, without a velocity",
+    1504270: "an arm is located at a position from before a jump, by excluded samples",
+    1515904: "a late setpoint after a stall moves motors a little, and the next setpoint uses the rest of its time",
     1521831: "a cycle is late in a stop that began beyond a range",
     1524925: "limits have a stop last twice its duration, and a stream's jerk and snap lead further than within that",
     1384661: "a stop along its path begins beyond a limit of its range, and goes on for some cycles",
@@ -92,7 +92,7 @@ FOUND_WIDE = {
     291: "a stop of a slow joint ended its velocity within 1 ms, before averages",
     312: "a stop was within limits of effort rates, but not its commands at their lead",
     376: "a stop could end an acceleration at its start only beyond the limit of effort rates, however long it was",
-    688: "a target took over a joint that braked so hard that the jerk of targets had it turn, and exceed its velocity",
+    688: "a target took over a joint that braked so hard that the jerk of targets turned it beyond its velocity",
 }
 """The same of scenes with more inputs."""
 
@@ -139,13 +139,13 @@ FAULTS: dict[str, list[tuple[str, str, str]]] = {
     "efforts are not within limits": [
         ("gate.hpp", "if (complies || (policy != LimitPolicy::ignore && !plain))", "if (false)")
     ],
-    "another mode begins anew": [
+    "another mode begins again": [
         ("gate.hpp", "if (sends_ && changes_)\n            begin_efforts", "if (false)\n            begin_efforts")
     ],
-    "another leader begins anew": [
+    "another leader begins again": [
         ("gate.hpp", "else if (sends_ && leader != before.leader && !complies)", "else if (false)")
     ],
-    "what is not finite is sent": [
+    "non-finite numbers are sent": [
         ("impedance.hpp", "if (!finite(y_) || !finite(q_))", "if (false)"),
         (
             "gate.hpp",
@@ -164,7 +164,7 @@ FAULTS: dict[str, list[tuple[str, str, str]]] = {
         )
     ],
     "a late cycle is caught up": [("loop_motions.hpp", "moves ? latest + LONGEST_RESPONSE_STEP : NEVER", "NEVER")],
-    "steps are not judged": [("commander.hpp", "if (!can_step(leader, stamp)) {", "if (false) {")],
+    "steps are not checked": [("commander.hpp", "if (!can_step(leader, stamp)) {", "if (false) {")],
     "stamps are trusted": [
         ("plausibility.hpp", "if (greatest == UNKNOWN || lead - ahead <= LONGEST_RESPONSE_STEP)", "if (true)"),
         ("step_time.hpp", "std::min(unchanged_ + spare_, STAMP_JITTER + std::max(", "(STAMP_JITTER + std::max("),
@@ -175,9 +175,7 @@ FAULTS: dict[str, list[tuple[str, str, str]]] = {
     "motions begin while the arm is elsewhere": [
         ("loop_motions.hpp", "facts.strays = where_.strays()", "facts.strays = false")
     ],
-    "an arm counts as where it was commanded": [
-        ("whereabouts.hpp", "? finite(measured.motor_position) &&", "? false &&")
-    ],
+    "an arm counts as at its command": [("whereabouts.hpp", "? finite(measured.motor_position) &&", "? false &&")],
     "a stall is caught up": [
         (
             "loop_motions.hpp",

@@ -79,7 +79,7 @@ def test_points_are_completed_by_joints_at_rest_where_they_are_measured():
     found = [(x.positions, x.velocities, x.accelerations) for x in given.points]
     assert found == [([1, 2, 0.7], [3, 4, 0.0], []), ([5, 6, 0.7], [], [7, 8, 0.0])]
     whole = trajectory([], ([1, 2, 3], [], []))
-    hold_others(whole, NAMES, lambda names: pytest.fail("nothing is to be measured"))
+    hold_others(whole, NAMES, lambda names: pytest.fail("unexpected measurement"))
     assert (whole.joint_names, whole.points[0].positions) == ([], [1, 2, 3])
 
 

@@ -116,7 +116,7 @@ def test_angles_beyond_their_range_by_more_than_a_turn() -> None:
     assert arm.robot.joint_names[0] == "joint_1"
     words = (
         "position of joint_1 is 90 rad, its range -1 to 0.8 rad, more than a turn beyond its limit: angles are in rad, "
-        "not in degrees; set limits to ignore to take it all the same"
+        "not in degrees; set limits to ignore to accept it"
     )
     with pytest.raises(StateError, match=f"^{re.escape(words)}$"):
         check.refuse_far(np.array([90.0, 1e3]))

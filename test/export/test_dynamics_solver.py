@@ -144,7 +144,7 @@ def test_refusals_name_parameter_and_value() -> None:
     assert succeed([main, "refusals"], main.parent).splitlines() == [
         "ids.side: must be motor or joint, is 'refusals'",
         "robot_description: is no URDF",
-        "robot_description: has no joint 'joint_1'; this solver is that of rubbing",
+        "robot_description: has no joint 'joint_1'; this solver belongs to rubbing",
         "ids.gravity: must be [0, -9.80665, 0], a constant of the exported robot, is [0, 0, -1]; leave it out, or "
         "export the robot with this gravity",
         "Solver is not initialized",

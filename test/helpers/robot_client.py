@@ -48,7 +48,7 @@ class RobotClient(Client):
         """Set the time of /clock, and wait for its effect."""
         self._time.clock.sec, self._time.clock.nanosec = divmod(5 * 10**9 + milliseconds * 1_000_000, 10**9)
         self._clock.publish(self._time)
-        self.wait(condition, "what the time brings about")
+        self.wait(condition, "the expected time")
 
     def settle(self, condition, what):
         self.wait(lambda: bool(self.joints) and bool(self.motors) and condition(self.joints[-1], self.motors[-1]), what)

@@ -119,7 +119,7 @@ def test_small_efforts_whose_sign_is_that_of_the_masses(wrong: int | None, named
     assert [x.joints for x in contradicting(regressor, recorded, "joint")] == ([tuple(named)] if named else [])
 
 
-@pytest.mark.skipif(not PANDA_BAG.is_file(), reason="the recording of a Panda is not beside this checkout")
+@pytest.mark.skipif(not PANDA_BAG.is_file(), reason="the recording of a Panda is missing")
 @pytest.mark.parametrize("rows", [slice(480, None), slice(None)], ids=["8 s", "24 s"])
 def test_signs_of_a_real_arm(rows: slice) -> None:
     """As recorded, with all signs reversed, and with a joint without gravity reversed; in 8 s, few samples are free."""

@@ -96,7 +96,7 @@ def test_a_node_that_hung_while_another_one_started_goes_on_and_the_other_one_gi
     first.process.process.send_signal(signal.SIGSTOP)
     try:
         second = start(*IIWA, *STRICT, QUICK, beside=first.process, discovered=False)
-        second.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "activation beside a node that hangs")
+        second.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "activation although another node hangs")
         second.join(first)
         state = np.zeros((5, 7))
         state[1] = 0.1

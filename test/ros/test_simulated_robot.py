@@ -244,8 +244,8 @@ PACES = {
     "between two periods nothing is due": (MS, [0.0, 0.0004, 0.0011, 0.0015, 0.0021], [0, 1, 0, 1], 2, 0, 0),
     "after a hiccup it catches up in goes of 20 ms": (MS, [0.0, *[0.05] * 4], [20, 20, 10, 0], 50, 19 + 19 + 9, 0),
     "time beyond 100 ms is let go": (MS, [0.0, *[7.0] * 6, 7.001], [20] * 5 + [0, 1], 101, 5 * 19, 6900),
-    "a clock that is set back starts anew": (MS, [100.0, 100.001, 3.0, 3.002], [1, 0, 2], 3, 1, 0),
-    "slow steps are taken one at a time": (0.1, [0.0, 0.05, 0.1, 0.35, 0.35, 0.35], [0, 1, 1, 0, 0], 2, 0, 1),
+    "a clock that is set back starts again": (MS, [100.0, 100.001, 3.0, 3.002], [1, 0, 2], 3, 1, 0),
+    "slow steps run one at a time": (0.1, [0.0, 0.05, 0.1, 0.35, 0.35, 0.35], [0, 1, 1, 0, 0], 2, 0, 1),
 }
 
 

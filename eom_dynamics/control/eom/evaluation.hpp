@@ -149,7 +149,7 @@ class Evaluation {
     {
         overload_ = {};
         const PayloadBlend<Robot> before = payload_;
-        payload_refusal_ = robot.carries() ? payload_.change(changed...) : "export feedforward_with_payload, too, for payloads";
+        payload_refusal_ = robot.carries() ? payload_.change(changed...) : "export feedforward_with_payload as well, for payloads";
         if (!payload_refusal_ && overloads(links)) {
             payload_ = before;
             payload_refusal_ = OVERLOADED;

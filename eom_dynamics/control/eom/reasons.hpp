@@ -36,20 +36,20 @@ namespace eom {
       "(parameter start_tolerance), while no position is commanded: start it now (stamp 0, times from 0) or later", "") \
     X(too_far_ahead, "it starts more than @longest_start_delay@ s from now: check its time stamp and first time, and the clock", "") \
     X(far_beyond_limits, "position of {name} is {value} rad, its range {from} to {limit} rad, more than a turn beyond its limit: angles are " \
-      "in rad, not in degrees; set limits to ignore to take it all the same", "") \
+      "in rad, not in degrees; set limits to ignore to accept it", "") \
     X(led, "the controller in front writes references: send motions to it, or deactivate it first", "") \
     X(suspect_stamp, "in doubt: {finding}", "") \
     X(jump, "in doubt: {finding}", "") \
     X(moving_base, "base is not empty, and there is no code for it: set moving_base: true in the robot file, and generate code " \
       "again; the complete rotor model has no moving base; use the reduced rotor model", "") \
     X(free_fall, "base[0].specific_force is zero, as if the base fell freely: set it to what an accelerometer measures, at rest " \
-      "and upright 9.81 m/s^2 along z; where the base does fall, set it to 1e-9", "") \
+      "and upright 9.81 m/s^2 along z; if the base falls, set it to 1e-9", "") \
     X(unlimited, "the robot has no limits of velocity and acceleration for the motion to targets: set target_limits", "") \
     X(from_nothing, "no position is commanded yet that the motion to a target could continue from: measure links or motors, or " \
       "send a setpoint", "") \
     X(in_contact, "contact at {name}: @until_rest@", "the arm is in contact: @until_rest@") \
     X(led_by_hand, "hands lead the arm: set the parameter mode to position or impedance", "") \
-    X(older, "its stamp is before that of the last one", "") \
+    X(older, "its stamp is before the last stamp", "") \
     X(paused, "the arm is paused: @resume@", "") \
     X(motor_step, "{step} would step by {value} within {time} s, at most {limit} (SI units): begin from what is commanded, with " \
       "its stiffness, wrench and base, or deactivate and activate again", "") \

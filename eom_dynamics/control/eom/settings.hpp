@@ -35,7 +35,7 @@ struct Setting {
     #name, is_parameter, [](const LoopSettings &x) noexcept { return static_cast<double>(x.name); }, \
         [](LoopSettings &x, double value) noexcept { x.name = static_cast<decltype(x.name)>(value); }
 #define EOM_NUMBER(name, is_parameter, lower, upper, range) {EOM_SETTING(name, is_parameter), lower, upper, #name " must be " range}
-#define EOM_CHOICE(name, is_parameter, last, ...) {EOM_SETTING(name, is_parameter), 0, last, #name " is none of its choices", {__VA_ARGS__}}
+#define EOM_CHOICE(name, is_parameter, last, ...) {EOM_SETTING(name, is_parameter), 0, last, #name " is not one of its choices", {__VA_ARGS__}}
 
 /// All settings, with the ranges of the node's parameters.
 constexpr Setting SETTINGS[] = {

@@ -17,7 +17,7 @@ namespace eom {
     X(following, "setpoints are answered; between them, the last command stays in effect") \
     X(playing, "a trajectory is played at a pace, which is 0 in a pause") \
     X(aiming, "the arm moves to a target, or rests there") \
-    X(stopping, "the arm is brought to rest") \
+    X(stopping, "the arm comes to rest") \
     X(holding, "the arm rests at the end of a trajectory or a stop")
 enum class Phase { EOM_PHASES(EOM_FIRST) };
 

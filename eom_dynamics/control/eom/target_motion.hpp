@@ -28,7 +28,7 @@ class TargetMotion : public GovernedMotion<Robot> {
         if (leads())
             return "limits of motion cannot change while a target leads";
         if (limits.size() != robot_.joint_count())
-            return "limits of motion must be those of all joints";
+            return "limits of motion must have one entry for each joint";
         pursued_.resize(limits.size());
         forget_pursued();
         aimed_ = pursued_;

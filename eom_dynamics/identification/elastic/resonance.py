@@ -427,7 +427,7 @@ def identify_resonance(
     if resonance.misfit > _DOUBTFUL:
         notes.append(f"misfit {resonance.misfit:.3g}: standard deviations are too small; the model is incomplete")
     if not one:
-        notes.append("link inertias and gravity at the mean position are those of the file")
+        notes.append("link inertias and gravity at the mean position come from the file")
     refused = [f"[{k}]" for k in np.flatnonzero(~resonance.identifiable)]
     lines = [x for x in resonance.undetermined if not any(place in x.partition(":")[0] for place in refused)]
     return resonance, (*notes, *lines)

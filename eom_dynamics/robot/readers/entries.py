@@ -227,7 +227,7 @@ def _group(
 
 def _check_compensations(names: Sequence[str], robot: Section) -> None:
     if "payload" in names and not {"gravity", "coriolis"} & set(names):
-        robot.refuse("compensated_by_robot", "payload needs gravity or coriolis beside it, of which it is a part")
+        robot.refuse("compensated_by_robot", "payload is a part of gravity and coriolis: add one of them")
 
 
 def _with_payloads(description: Description, robot: Section) -> Description:

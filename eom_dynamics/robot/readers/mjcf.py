@@ -366,7 +366,7 @@ class _Reader:
         """Smaller magnitude of a range, or the larger if the other is zero."""
         magnitudes = sorted(np.abs(bounds).tolist())
         if magnitudes[0] != magnitudes[1]:
-            self._assumed["effort limits are the smaller ones of both directions"].append(name)
+            self._assumed["effort limits are the smaller limits of both directions"].append(name)
         return magnitudes[0] or magnitudes[1] or np.inf
 
     def _of_actuators(self, name: str, actuators: Sequence[int]) -> Array:

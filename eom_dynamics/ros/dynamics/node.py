@@ -263,7 +263,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
     def _take_robot(self, loaded: LoadedRobot, loop: SetpointLoop) -> None:
         self._warn_of_payload("the new robot begins without the payload of the one before: set it again")
         self._stream.take(loop.renewed())
-        self._trajectories.stop("the stream begins anew")
+        self._trajectories.stop("the stream begins again")
         self._trajectories.take(loop)
         self._payloads.begin()
         arm = loop.arm
@@ -344,7 +344,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         freeze_objects()
         self._schedule()
         self.active = True
-        self._trajectories.stop("the stream begins anew")
+        self._trajectories.stop("the stream begins again")
         self._stream.begin()
         self._trajectories.begin()
         return super().on_activate(state)

@@ -135,7 +135,7 @@ class PayloadTopic:
         def done(estimate: ObservedPayload | Exception) -> None:
             try:
                 if self._loop().arm is not arm:
-                    raise StateError("the robot was replaced meanwhile: ask again")
+                    raise StateError("the robot was replaced during the request: ask again")
                 self._write_estimate(estimate, response)
                 response.success = True
             except Exception as error:
@@ -156,7 +156,7 @@ class PayloadTopic:
             threshold = f"the threshold of contact, {estimate.thresholds[worst]:.3g}"
             response.message += f"; it leaves {left} at {printable(robot.joint_names[worst])}, more than {threshold}"
         if not np.isfinite(estimate.thresholds).any():
-            response.message += "; its fit is not judged: the file has no effort_spread"
+            response.message += "; no check of its fit: the file has no effort_spread"
         if not robot.uncertainty.mass:
             response.message += "; without errors of the arm's masses: its file has no uncertainty.mass"
         message.tool, message.inertia.m = estimate.payload.tool, estimate.payload.mass

@@ -66,7 +66,7 @@ class SetpointStream(SetpointAnswers):
     def take(self, loop: SetpointLoop) -> None:
         """Start a stream for the robot of a loop; a resting arm stays at the last command of the previous loop."""
         before = self._commands.sent_of
-        self.player.stop("the stream begins anew")
+        self.player.stop("the stream begins again")
         self.loop = loop
         self.modes.take(loop)
         self.measured.take(loop)

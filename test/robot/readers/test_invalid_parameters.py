@@ -79,7 +79,7 @@ ENTRIES: list[tuple[str, Any, str]] = [
     ("drive_feedback_delay.position", -1e-3, "must be within [0, 0.1], is -0.001"),
     ("drive_feedback_delay", 1e-3, "must be a section with position, velocity, is 0.001"),
     ("compensated_by_robot", ["gravity", "gravity"], "'gravity' is listed twice"),
-    ("compensated_by_robot", ["payload"], "payload needs gravity or coriolis beside it"),
+    ("compensated_by_robot", ["payload"], "payload is a part of gravity and coriolis: add one of them"),
     (".drive.sign", 0.5, "must be 1 or -1, is 0.5; a gear ratio is the joint's gear_ratio"),
     (".drive.rated_torque", 1.0, "needs effort: per_mille"),
 ]

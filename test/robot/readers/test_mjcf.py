@@ -67,7 +67,7 @@ ARMS = {
     "free": chain('<freejoint name="float"/>'),
     "fixed bodies": chain(TURN, f'<joint name="last"/><body name="tool" pos="0 0 .1" euler="1 0 0">{BODY}</body>'),
     "several roots": chain(TURN.replace("turn", "first")) + f'<body pos="1 0 0"><freejoint/>{BODY}</body>',
-    "springs beside the motors": chain('<joint name="sprung" stiffness="3" springref=".4" ref=".1"/>'),
+    "springs and motors": chain('<joint name="sprung" stiffness="3" springref=".4" ref=".1"/>'),
     "unnamed": f'<body><joint/>{BODY}<body><joint axis="1 0 0"/>{TIP}</body></body>',
     "inertia of shapes": '<body><joint/><geom size=".1"/><geom type="box" size=".1 .2 .3" pos="0 1 0"/></body>',
 }

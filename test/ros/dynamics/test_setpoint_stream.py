@@ -167,7 +167,7 @@ REFUSALS = {
     "of another length": (bad(by=50, velocity=np.zeros(6)), "velocity has 6 entries"),
     "too old": (too_old, ""),
     "not published at all": (failing(0), GONE),
-    "published but for the last": (failing(2), GONE),
+    "published except the last": (failing(2), GONE),
 }
 PATHS = ("compiled", "field by field")
 

@@ -268,7 +268,7 @@ def test_page_of_a_joint_that_is_locked(table: Path, tmp_path: Path, identify) -
     assert "Friction over velocity" in html
 
 
-@pytest.mark.skipif(not PANDA_BAG.is_file(), reason="the recording of a Panda is not beside this checkout")
+@pytest.mark.skipif(not PANDA_BAG.is_file(), reason="the recording of a Panda is missing")
 def test_panda(tmp_path: Path, capsys, run) -> None:
     """A real arm, validated on the part of the recording that was held out, with the defaults of the command."""
     output = tmp_path / "panda.yaml"

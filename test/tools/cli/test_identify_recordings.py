@@ -131,7 +131,7 @@ def test_values_far_from_the_file_are_named_first(identify, tmp_path: Path) -> N
         assert not lines[len(named)].startswith("joint_")
 
 
-@pytest.mark.skipif(not PANDA_BAG.is_file(), reason="the recording of a Panda is not beside this checkout")
+@pytest.mark.skipif(not PANDA_BAG.is_file(), reason="the recording of a Panda is missing")
 def test_a_small_share_identifies_a_real_arm(run, tmp_path: Path) -> None:
     """At 0.1 of 24 s, half a second is left of the block, and decided that nothing is identified."""
     pytest.importorskip("rosbags")

@@ -320,7 +320,7 @@ def friction(velocity: np.ndarray) -> np.ndarray:
     return level / (1 + np.exp(-slope * (velocity + offset))) - level / (1 + np.exp(-slope * offset))
 
 
-@pytest.mark.skipif(not PANDA_BAG.is_file(), reason="the recording of a Panda is not beside this checkout")
+@pytest.mark.skipif(not PANDA_BAG.is_file(), reason="the recording of a Panda is missing")
 def test_the_recording_of_a_panda_against_its_efforts(tmp_path: Path, run) -> None:
     """RMS errors within 1.5 times the published errors, for another robot and other motions."""
     command = ["replay", PANDA_BAG, "-o", tmp_path / "out", "--robot", "panda", "--cutoff", "2.5"]
