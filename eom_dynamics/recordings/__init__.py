@@ -17,6 +17,7 @@ from ..arguments import option
 from ..arrays import Array
 from ..exceptions import EomDynamicsError
 from ..spelling import duplicates, hint, listed
+from .columns import Column, column
 
 
 def renaming(text: str) -> tuple[str, str]:
@@ -133,6 +134,8 @@ class Source:
         position_unit: unit of recorded positions; default: degrees if positions are within the robot's limits only
             then.
         effort_delay: delay of recorded efforts, s.
+        columns: columns of a table, such as 'position.{joint}=q{k}:deg' for q0, q1, …, with {k+1} for q1, q2, …; or
+            time=NAME.
         locked: positions, rad or m, of joints of the robot that were not recorded, since they are locked, of all or of
             one; without it, recordings must have all joints.
         conventions: names of joints, and units of efforts.
@@ -144,6 +147,7 @@ class Source:
     effort_topic: str | None = option(metavar="NAME")
     position_unit: str = option("auto", choices=("auto", "rad", "deg"))
     effort_delay: float = option(0.0, metavar="S")
+    columns: tuple[Column, ...] = option((), flag="--column", metavar="QUANTITY=COLUMN[:UNIT]", parse=column)
     locked: tuple[tuple[str | None, float], ...] = option((), metavar="[JOINT=]X")
     conventions: Conventions = DEFAULT
     side: str = "links"

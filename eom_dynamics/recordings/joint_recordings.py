@@ -26,7 +26,7 @@ from .bags import Bag, BagError
 from .bags.bag import METADATA, is_storage
 from .bags.types import JOINT_STATE
 from .streams import Refusals, Stream, TopicReader, is_motor_topic, joined, only_one, topics_of_states
-from .tables import COLUMNS, TABLES, NumericTable, read_numeric_table
+from .tables import COLUMNS, TABLES, NumericTable, is_table, read_numeric_table
 from .turns import turns_note, without_turns
 
 _FIRST, _STEP = 10, 0.02  # most messages of zeros at the start, and the least step from there, rad or m
@@ -112,7 +112,7 @@ def read_recording(path: Path, robot: Robot, source: Source | None = None) -> Re
     joint was not recorded, OSError if a file cannot be read.
     """
     source = source or Source()
-    with opened(path) as file:
+    with opened(path, robot, source) as file:
         recording, _ = read_stamped(file, robot, source)
     refuse_missing(recording, source)
     return recording
@@ -137,10 +137,10 @@ def _not_locked(joints: Collection[str], source: Source) -> list[str]:
     return [joint for joint in joints if not {joint, None} & locked]
 
 
-def opened(path: Path) -> AbstractContextManager[Bag | NumericTable]:
-    """Open a bag, or read a table."""
-    if path.suffix in TABLES:
-        return nullcontext(read_numeric_table(path))
+def opened(path: Path, robot: Robot, source: Source) -> AbstractContextManager[Bag | NumericTable]:
+    """Open a bag, or read a table with the columns that the source names for the robot's joints."""
+    if is_table(path):
+        return nullcontext(read_numeric_table(path).mapped(source.columns, robot.joint_names))
     _check_bag(path)
     return Bag(path)
 
@@ -152,9 +152,9 @@ def _check_bag(path: Path) -> None:
     if path.is_dir() and ((path / METADATA).exists() or any(map(is_storage, path.iterdir()))):
         return
     folder = path if path.is_dir() else path.parent
-    others = [x for x in sorted(folder.iterdir()) if x.suffix in TABLES or is_storage(x) or (x / METADATA).exists()]
+    others = [x for x in sorted(folder.iterdir()) if is_table(x) or is_storage(x) or (x / METADATA).exists()]
     there = f"; {folder} has {listed(x.name for x in others)}" if others else ""
-    raise BagError(f"{path}: is neither a bag nor a table ({', '.join(TABLES)}){there}")
+    raise BagError(f"{path}: is neither a bag nor a table ({', '.join(filter(None, TABLES))}){there}")
 
 
 def read_stamped(file: Bag | NumericTable, robot: Robot, source: Source) -> tuple[Recording, int]:
@@ -183,13 +183,15 @@ def read_stamped(file: Bag | NumericTable, robot: Robot, source: Source) -> tupl
             driven, effort = None if source.side == "currents" else robot, others[0].name
             efforts = TopicReader(file, others[0], names, driven, of_motors=of_motors).motion()
     else:
-        columns = file.stream(source.side, names, refusals)
-        position, _, effort = (f"{file.written.get(column, column)}.NAME" for column in COLUMNS[source.side])
+        columns = file.stream(source.side, names, refusals, robot.joint_names)
+        position, _, effort = (file.written.get(column, column) for column in COLUMNS[source.side])
     origin = int(columns.stamp[0]) if len(columns) else 0
     recording = _recording(file.path.name, robot, columns, efforts, origin, source, refusals)
     of = f"of {position}, efforts of {effort}" if effort != position else f"and efforts of {position}"
     has_efforts = np.isfinite(recording.tau).any()
     recording = replace(recording, source=f"positions {of}" if has_efforts else f"positions of {position}, no efforts")
+    if isinstance(file, NumericTable):
+        recording = replace(recording, notes=(*file.notes, *recording.notes))
     recording = _in_radians(recording, robot, source.position_unit)
     if source.effort_delay:
         recording = recording.without_delay(source.effort_delay)

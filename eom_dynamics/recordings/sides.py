@@ -109,7 +109,7 @@ def read_sides(
         side="motors",
     )
     current_source = replace(motor_source, side="currents")
-    with opened(path) as file:
+    with opened(path, robot, source) as file:
         if isinstance(file, Bag):
             file.progress = progress
         sources = {"links": source}

@@ -191,11 +191,14 @@ SAME_NAME = r"has columns of the same name: .*; remove one of each"
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("position.joint_1\n1\n", "has no column t or time, of times in s; it has position.joint_1"),
+        (
+            "position.joint_1\n1\n",
+            "has no column t or time; it has position.joint_1; name it: --column time=COLUMN:UNIT",
+        ),
         (",".join(c * 100_000 for c in "abc") + "\n1,2,3\n", "has no column t or time"),
-        ({}, "has no array t; it has nothing"),
-        ({"t": T, "q": Q}, "has no array joint_names, which names the columns of q"),
-        ("t,q1\n0,1\n", "has no columns position.NAME; it has t, q1"),
+        ({}, "has no arrays of numbers; it has nothing"),
+        ({"t": T, "q": Q}, r"has no columns position.NAME; it has .*--column 'position.\{joint\}=q\[\{k\}\]'"),
+        ("t,q1\n0,1\n", r"has no columns position.NAME; it has t, q1; name them: --column 'position.\{joint\}=COLUMN"),
         ("0,1\n1,2\n", "the first line must name the columns"),
         ("t,q.joint_1,q.joint_1\n0,1,1\n", SAME_NAME),
         ("t,q.joint_1,position.joint_1\n0,1,1\n", SAME_NAME),
@@ -220,7 +223,7 @@ def test_bad_tables(text: str | dict[str, Any], message: str, tmp_path: Path) ->
 def test_folders_of_bags_name_those_in_them(tmp_path: Path) -> None:
     bag(tmp_path)
     (tmp_path / "run.csv").touch()
-    for path in (tmp_path, tmp_path / "run.txt"):
+    for path in (tmp_path, tmp_path / "run.log"):
         path.exists() or path.touch()
         with pytest.raises(EomDynamicsError, match="table"):
             read_recording(path, ROBOT)

@@ -46,8 +46,8 @@ _SHOWN = 40  # maximum number of active limits in the table, longest first
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_robot_arguments(parser)
     what = (
-        "waypoints: a .csv file with a column for each joint, a .json file with joint_names and points with "
-        "positions, a .npz file with q, or a bag with a JointTrajectory; its times are ignored"
+        "waypoints: a .csv file with a column for each joint, a .json or .yaml file or a bag with a JointTrajectory or "
+        "RobotTrajectory, or a .npz file with q; times are ignored"
     )
     parser.add_argument("path", metavar="PATH", type=path, help=what)
     parser.add_argument(

@@ -13,7 +13,7 @@ import numpy as np
 from ...identification import Fit, IdentificationError, Recording, fit, identified_robot, verified
 from ...identification.recording import LEAST_SAMPLES, TooFewSamplesError
 from ...recordings.sides import TwoSidedRecording, read_sides
-from ...recordings.tables import TABLES
+from ...recordings.tables import is_table
 from ...robot import Robot
 from ...robot.model import ModelUncertainty
 from ..quantity_text import effort_units, number
@@ -289,7 +289,7 @@ def _without_effect(request: Request, mode: str) -> list[str]:
         "--current-topic": request.motors.current_topic,
     }
     lines = []
-    if all(file.suffix in TABLES for file in (*request.training, *request.validation)):
+    if all(is_table(file) for file in (*request.training, *request.validation)):
         lines += [f"{option} has no effect: a table has no topics" for option, topic in topics.items() if topic]
     if request.elastic_options.laws and mode != "both":
         reason = {"off": "no springs are identified", "resonance": "a resonance identifies linear springs"}[mode]
