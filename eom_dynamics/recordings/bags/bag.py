@@ -321,17 +321,27 @@ class BagWriter:
         folder: an empty folder to write to.
         name: of the bag, and of its file.
         topics: types of the topics to write, by name.
+        about: names and values for ``custom_data`` of the metadata.
 
     Raises:
         OSError: the folder cannot be written to.
     """
 
-    def __init__(self, folder: Path, name: str, storage: Storage, topics: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        storage: Storage,
+        topics: Mapping[str, str],
+        about: Mapping[str, str] | None = None,
+    ) -> None:
         # rosbags insists on a new folder, and names the file after it.
         self._folder, self._made = folder, folder / name
         if storage is Storage.SQLITE3 and (other := UNQUOTED & set(str(self._made))):
             raise OSError(f"rosbags writes no databases below folders with {' '.join(sorted(other))} in their names")
         self._writer = Writer(self._made, version=9, storage_plugin=StoragePlugin[storage.name])
+        for key, value in (about or {}).items():
+            self._writer.set_custom_data(key, value)
         with _as_oserror():
             self._writer.open()
             self._connections = [

@@ -47,7 +47,7 @@ class _Bags:
     Attributes:
         topic: topic of the motion, if a bag has several candidates.
         format: format of the output; default: by the ending of OUT, else mcap.
-        resume: keep complete outputs, and write missing outputs.
+        resume: keep outputs of the same robot, parameters and bag, and write the others.
         scheduler: Dask cluster to run on, such as tcp://host:8786.
     """
 

@@ -6,11 +6,13 @@ An output is a bag with the node's messages, or a Parquet table; it appears only
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, is_dataclass, replace
+from functools import cached_property
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ... import __version__
 from ...arrays import Array
+from ...codegen.cache import digest
 from ...control.fields import COMMAND_FIELDS, EFFORT_FIELDS
 from ...control.setpoint_loop import period_note
 from ...elastic import ElasticArm
@@ -39,6 +43,8 @@ from .compare import Golden, time_text
 from .evaluation import Commands, Evaluation
 
 _FEWEST = 20  # minimum number of commands for a comparison of their period with the robot's
+_FOOTER = 2**24  # bytes at the end of an output with its fingerprint, in front of the index of an MCAP file
+_END = 2**16  # bytes at each end of a file that identify a recording
 _MOST_LINES = 8  # at most as many lines of one kind are printed per bag
 _TOPICS = {"feedforward": COMMAND, "motor_setpoint": JOINT_STATE, "effort_command": NUMBERS}
 _MOST_TEMPLATES = 32  # maximum number of cached templates, by combination of names
@@ -64,7 +70,7 @@ class Job:
         against: field of the command to compare with the recorded effort, effort or motor_effort; or None.
         golden: bag to compare the output with, or None.
         force: overwrite an output that exists.
-        resume: keep an output that is complete.
+        resume: keep an output of the same robot, parameters and input.
     """
 
     bag: Path
@@ -86,9 +92,48 @@ class Job:
         return self.format == "parquet" or (self.format == "mcap" and self.output.suffix == ".mcap")
 
     @property
-    def is_complete(self) -> bool:
-        """True if the output exists: it appears as a whole."""
-        return (self.output if self.is_file else self.output / METADATA).is_file()
+    def has_output(self) -> bool:
+        """True if the output is complete, and of the same robot, parameters and input."""
+        written = self.output if self.is_file else self.output / METADATA
+        if not written.is_file():
+            return False
+        with written.open("rb") as file:
+            file.seek(max(0, written.stat().st_size - _FOOTER))
+            return self.fingerprint.encode() in file.read()
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Digest of robot, parameters, input and version, which each output has."""
+        files = sorted(x for x in (self.bag.iterdir() if self.bag.is_dir() else [self.bag]) if x.is_file())
+        settings = (self.topic, self.format, self.options, self.sampling, self.against, self.robot_options.as_json())
+        return digest(__version__, *_parts(self.loaded.robot), repr(settings), *map(_identity, files))
+
+    @cached_property
+    def loaded(self) -> Job:
+        """This job with the robot of its file."""
+        return replace(self, robot=self.robot_options.load(self.robot)) if isinstance(self.robot, str) else self
+
+
+def _parts(value: Any) -> Iterator[bytes]:
+    """Fields of dataclasses, entries of containers and numbers of arrays, in a fixed order."""
+    if is_dataclass(value):
+        value = {entry.name: getattr(value, entry.name) for entry in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        value = [part for pair in sorted(value.items(), key=repr) for part in pair]
+    if isinstance(value, list | tuple):
+        for part in value:
+            yield from _parts(part)
+    else:
+        yield value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode()
+
+
+def _identity(file: Path) -> bytes:
+    """Name, size, and both ends of a file of a recording, which have its times and its index."""
+    size = file.stat().st_size
+    with file.open("rb") as content:
+        start = content.read(_END)
+        content.seek(max(0, size - _END))
+        return b"%s %d %s %s" % (file.name.encode(), size, start, content.read(_END))
 
 
 @dataclass
@@ -272,7 +317,8 @@ def _motor_efforts(job: Job, topic: Topic, robot: Robot) -> Callable[[NDArray[np
 def _arm(job: Job, bag: Bag, topic: Topic) -> tuple[ElasticArm, list[str]]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RobotDescriptionWarning)
-        robot = job.robot_options.load(job.robot) if isinstance(job.robot, str) else job.robot
+        robot = job.loaded.robot
+        assert not isinstance(robot, str)
         robot = described_robot(bag, job.robot_options) if robot is None else robot
         if robot is None:
             raise BagError(f"{job.bag}: has no robot on a topic robot_description; name it, --robot ROBOT")
@@ -328,13 +374,14 @@ def _open_sink(job: Job, topic: str, robot: Robot, motor_names: tuple[str, ...])
     name = job.output.name.removesuffix(".mcap")
     with (whole_file if job.is_file else whole_folder)(job.output, force=job.force) as target:
         if job.format == "parquet":
-            with _table_sink(target, robot, motor_names) as write:
+            with _table_sink(target, robot, motor_names, job.fingerprint) as write:
                 yield write
         else:
             layouts: dict[tuple[Any, ...], list[Layout]] = {}
             topics = _output_topics(topic.rpartition("/")[0])
             folder = target.parent if job.is_file else target
-            with BagWriter(folder, name, Storage(job.format), topics) as writer:
+            about = {"robot": robot.name, "input": job.bag.name, "replay": job.fingerprint}
+            with BagWriter(folder, name, Storage(job.format), topics, about) as writer:
                 yield lambda commands: writer.write(commands.setpoints.recorded, _messages(commands, layouts))
         _check_overwritten(job)  # again: computing takes its time
 
@@ -395,7 +442,7 @@ def _messages(commands: Commands, layouts: dict[tuple[Any, ...], list[Layout]]) 
 
 
 @contextmanager
-def _table_sink(file: Path, robot: Robot, motor_names: tuple[str, ...]) -> Iterator[_Sink]:
+def _table_sink(file: Path, robot: Robot, motor_names: tuple[str, ...], fingerprint: str) -> Iterator[_Sink]:
     """Columns ``recorded`` and ``stamp`` (ns), ``frame``, ``held``, and one for each field and joint or motor."""
     import pyarrow as pa
     import pyarrow.parquet as parquet
@@ -404,7 +451,7 @@ def _table_sink(file: Path, robot: Robot, motor_names: tuple[str, ...]) -> Itera
     time = pa.timestamp("ns", tz="UTC")
     columns = [("recorded", time), ("stamp", time), ("frame", pa.string()), ("held", pa.bool_())]
     columns += [(f"{field}.{name}", pa.float64()) for field, names in names_of.items() for name in names]
-    schema = pa.schema(columns)
+    schema = pa.schema(columns, {"replay": fingerprint})
 
     def write(commands: Commands) -> None:
         values: list[Any] = [

@@ -83,7 +83,9 @@ class Outcome:
 def run_job(job: Job, progress: Callable[[float], None] | None = None) -> Outcome:
     """Replay a bag, unless its output is kept, and compare; raises as :func:`replay_bag`."""
     began = time.perf_counter()
-    report = None if job.resume and job.is_complete else replay_bag(job, progress)
+    # An output of another robot, other parameters or another input is overwritten.
+    kept = job.resume and job.has_output
+    report = None if kept else replay_bag(replace(job, force=job.force or job.resume), progress)
     types = report.joint_types if report else {}
     differences = None if job.golden is None else job.golden.differences(job.output, types)
     return Outcome(job, report, wall=time.perf_counter() - began, differences=differences)

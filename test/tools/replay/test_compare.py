@@ -142,3 +142,32 @@ def test_a_damaged_or_unrelated_golden_bag_is_refused(tmp_path: Path, made) -> N
     (broken / "metadata.yaml").unlink()
     with pytest.raises(BagError, match=r"metadata\.yaml.*ros2.*reindex"):
         compare_bags(made[0], broken, Tolerances())
+
+
+def test_the_last_command_of_a_live_node_is_not_compared(tmp_path: Path, made) -> None:
+    """A node repeats its last command at its end, with a stamp without a setpoint; other messages count."""
+    folder, commands = made
+    topics = read_bag(folder)
+    kinds = {"/feedforward": COMMAND, "/motor_setpoint": "sensor_msgs/msg/JointState", "/effort_command": NUMBERS}
+
+    def recorded(name: str, status: int, extra: int = 1) -> Path:
+        live = {}
+        for topic, kind in kinds.items():
+            messages = list(topics[topic])
+            for k in range(extra):
+                time, message = deepcopy(messages[-1])
+                if hasattr(message, "header"):
+                    message.header.stamp.nanosec += 1_000_000
+                if topic == "/feedforward":
+                    message.status, message.held = status, status != 0
+                messages.append((time + 1_000_000 * (k + 1), message))
+            live[topic] = (kind, messages)
+        return write_bag(tmp_path / name, live)
+
+    assert len(commands) == COUNT
+    assert not differing(Golden(recorded("held", 1), match="stamp").differences(folder, {}))
+    for other in (recorded("fresh", 0), recorded("two", 1, 2)):
+        found = differing(Golden(other, match="stamp").differences(folder, {}))
+        assert {row.field for row in found.values()} == {"messages"} and len(found) == 3
+    missing = write_bag(tmp_path / "less", {"/feedforward": (COMMAND, commands[:-1])})
+    assert differing(Golden(missing, match="stamp").differences(folder, {})), "only of the golden bag"

@@ -3,6 +3,8 @@
 
 import multiprocessing
 import os
+import re
+import shutil
 import subprocess
 import sys
 import time
@@ -12,11 +14,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bag_files import SETPOINT, setpoints, write_bag
-from paths import contents
+from paths import CONFIG, contents
 
 from eom_dynamics import load_robot
 from eom_dynamics.exceptions import EomDynamicsError
 from eom_dynamics.recordings.bags import BagError, find_bags
+from eom_dynamics.tools.options import CommandOptions
 from eom_dynamics.tools.replay.bag import Job, replay_bag
 from eom_dynamics.tools.replay.run import Outcome, attempt, replay, replay_bags
 from eom_dynamics.tools.writing import whole_folder
@@ -105,6 +108,32 @@ def test_an_output_that_exists_is_kept_overwritten_or_refused(tmp_path: Path, ki
     assert contents(tmp_path / "out") == before
     changed = replace(job, bag=make(tmp_path / "other", 1), force=True)
     assert attempt(changed).report is not None and contents(tmp_path / "out") != before
+
+
+@pytest.mark.parametrize("output", ["own", "own.mcap", "own.parquet"])
+def test_resume_rewrites_outputs_of_another_robot_parameter_or_bag(tmp_path: Path, output: str) -> None:
+    pytest.importorskip("pyarrow")
+    kind = "parquet" if output.endswith("parquet") else "mcap"
+    job = replace(SETTINGS, bag=make(tmp_path / "in"), output=tmp_path / "out" / output, format=kind)
+    robot = tmp_path / "arm.yaml"
+    robot.write_text((CONFIG / f"{SETTINGS.robot}.yaml").read_text(encoding="utf-8"), encoding="utf-8")
+    job = replace(job, robot=str(robot))
+    replay_bag(job)
+
+    def is_kept(changed: Job) -> bool:
+        (outcome,) = replay_bags([replace(changed, resume=True)])
+        assert not outcome.failures
+        return outcome.kept
+
+    assert is_kept(job) and is_kept(job)
+    other = replace(job, options=CommandOptions(parameters=(("stop_duration", 0.7),)))
+    assert not is_kept(other) and is_kept(other) and not is_kept(job)
+    text = robot.read_text(encoding="utf-8")
+    robot.write_text(re.sub(r"mass: *([0-9.]+)", r"mass: 1\1", text, count=1), encoding="utf-8")
+    assert not is_kept(job) and is_kept(job)
+    shutil.rmtree(tmp_path / "in")
+    make(tmp_path / "in", 1)
+    assert not is_kept(job) and is_kept(job)
 
 
 def test_a_replay_that_fails_leaves_nothing_half_written(tmp_path: Path) -> None:
