@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rcl_interfaces.msg import SetParametersResult
+from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSPolicyKind, QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
@@ -38,6 +39,7 @@ __all__ = [
     "SplineTrajectory",
     "TrajectoryStatus",
     "nanoseconds",
+    "quality_events",
     "set_stamp",
     "srv",
     "status_qos",
@@ -78,6 +80,19 @@ def stream_qos(depth: int, *, watched: bool = False, latched: bool = False) -> d
     overrides = QoSOverridingOptions(_DEFAULT + _WATCHED * watched + _KEPT * latched, callback=check)
     durability = DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE
     return {"qos_profile": QoSProfile(depth=depth, durability=durability), "qos_overriding_options": overrides}
+
+
+def quality_events(node: Node, topic: str) -> SubscriptionEventCallbacks:
+    """Callbacks that report publishers whose messages are not received because of their quality of service."""
+    name = node.resolve_topic_name(topic)
+
+    def report(_: Any) -> None:
+        node.get_logger().error(
+            f"no messages of a publisher on {name} are received, by their quality of service: publish reliably, or set "
+            f"qos_overrides.{name}.subscription.reliability to best_effort"
+        )
+
+    return SubscriptionEventCallbacks(incompatible_qos=report)
 
 
 def status_qos() -> QoSProfile:

@@ -25,6 +25,7 @@ from ..exceptions import RobotDescriptionError
 from ..robot.model import DRIVE_INTERPOLATIONS
 from ..robot.readers.urdf import XACRO_ENDING
 from ..spelling import hint, listed
+from .ignored_joints import IGNORED_JOINTS
 
 # Sections of parameters: a complete robot, and additions to a URDF.
 ROBOT, URDF = "robot", "urdf"
@@ -256,6 +257,16 @@ GOALS: Table = {
         "constraints.<joint>.trajectory and constraints.<joint>.goal are tolerances of each joint during the motion "
         "and at its end, for goals without them, in rad or m, 0 if unlimited",
         (0.0, 3600.0),
+    ),
+    IGNORED_JOINTS: Setting(
+        [""],
+        "joints of targets, trajectories and goals that the robot does not have, such as a gripper; their entries are "
+        "ignored, other unknown joints refused",
+    ),
+    "chunk_rate": Setting(
+        0.0,
+        "positions per second of chunks on target_trajectory without times, 0 to refuse such chunks",
+        (0.0, 10_000.0),
     ),
     "trajectory_limits": Setting(
         "refuse",

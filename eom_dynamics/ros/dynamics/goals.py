@@ -22,6 +22,7 @@ from ...control.setpoint_to_command import refusal_reason
 from ...exceptions import StateError
 from ...terminal import printable
 from ...trajectory import Spline
+from ..ignored_joints import IGNORED_JOINTS
 from ..interfaces import TrajectoryStatus, nanoseconds, set_stamp
 from ..parameter_tables import GOAL_TIME, joint_constraints
 
@@ -99,7 +100,11 @@ class ActionGoal(Goal):
     def read(self, goal: Any) -> None:
         """Read all but the trajectory; StateError if the goal is refused."""
         arm = self._node.arm
-        names = self.names = tuple(goal.trajectory.joint_names or (arm.robot.joint_names if arm else ()))
+        ignored = self._node.get_parameter(IGNORED_JOINTS).value
+        given = goal.trajectory.joint_names or (arm.robot.joint_names if arm else ())
+        names = self.names = tuple(name for name in given if name not in ignored)
+        for field in ("path_tolerance", "goal_tolerance"):
+            setattr(goal, field, [entry for entry in getattr(goal, field) if entry.name not in ignored])
         if goal.multi_dof_trajectory.points:
             raise StateError("multi_dof_trajectory is not supported; send joint trajectories")
         for k, point in enumerate(goal.trajectory.points):

@@ -23,7 +23,8 @@ from ...exceptions import EomDynamicsError, StateError
 from ...terminal import printable
 from ..diagnostics import present
 from ..executors import Worker, keep_pace, steady_timer
-from ..interfaces import nanoseconds, stream_qos
+from ..ignored_joints import IGNORED_JOINTS, remove_ignored
+from ..interfaces import nanoseconds, quality_events, stream_qos
 from ..robot_node import RobotNode
 from .clocks import WatchedClock
 from .measured_arm import MeasuredArm
@@ -98,7 +99,8 @@ class TargetTopics:
         self._period = 1.0 / node.get_parameter("stream_rate").value
         self._timer = node.punctual.create(node, self._period, self.tick)
         for topic, kind in _TOPICS.items():
-            node.create_subscription(kind, topic, self.receive, **stream_qos(_DEPTH))
+            events = quality_events(node, topic)
+            node.create_subscription(kind, topic, self.receive, event_callbacks=events, **stream_qos(_DEPTH))
 
     def leads(self, loop: SetpointLoop | None) -> bool:
         """True if a target leads a loop; without a call of the loop before its first target."""
@@ -166,8 +168,10 @@ class TargetTopics:
             raise StateError(f"its stamp is {(last - stamp) * 1e-9:.3g} s before the last stamp")
         self._start_measured(loop)
         now, times, origin = self._clock.now(), None, 0
+        remove_ignored(message, joints, self._node.get_parameter(IGNORED_JOINTS).value)
         if kind is JointTrajectory:
-            positions, velocities, times = _read_chunk(message, joints)
+            rate = self._node.get_parameter("chunk_rate").value
+            positions, velocities, times = _read_chunk(message, joints, rate)
             origin = stamp - self._clock.reading + now if stamp else 0
         else:
             positions, velocities = _read_target(message, joints)
@@ -311,14 +315,23 @@ def _read_target(message: JointState, joints: tuple[str, ...]) -> tuple[Array, A
     return read_target(joints, dict(zip(names, message.position, strict=True)), velocities)
 
 
-def _read_chunk(message: JointTrajectory, joints: tuple[str, ...]) -> tuple[Array, Array | None, Array | None]:
-    """Positions (K, n), NaN for joints that stay, no velocities, and times (K,), from joints in any order."""
+def _read_chunk(
+    message: JointTrajectory, joints: tuple[str, ...], rate: float
+) -> tuple[Array, Array | None, Array | None]:
+    """Positions (K, n), NaN for joints that stay, no velocities, and times (K,), from joints in any order.
+
+    ``rate``, Hz, sets the times of a chunk without times; 0: it is refused.
+    """
     names = list(message.joint_names or joints)
     others = [name for name in joints if name not in names]
     order, n = JointOrder(joints, names + others), len(names)
     if any(len(point.positions) != n for point in message.points):
         raise StateError("each point must have a position for each joint of joint_names")
     times_from_start = [Duration.from_msg(point.time_from_start).nanoseconds * 1e-9 for point in message.points]
+    if len(message.points) > 1 and not any(times_from_start):
+        if not rate:
+            raise StateError("its points have no time_from_start; write times, or set the parameter chunk_rate, in Hz")
+        times_from_start = [k / rate for k in range(len(message.points))]
     positions = np.array([point.positions for point in message.points]).reshape(-1, n)
     times, positions = read_chunk(n, times_from_start, positions)
     held = np.full((len(times), len(others)), np.nan)

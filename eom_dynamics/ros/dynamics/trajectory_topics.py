@@ -18,12 +18,14 @@ from ...elastic import ElasticArm
 from ...exceptions import TrajectoryError
 from ...terminal import printable
 from ..executors import Worker, steady_timer
+from ..ignored_joints import IGNORED_JOINTS
 from ..interfaces import (
     GOAL_ACTION,
     GOALS_AT_ONCE,
     SplineTrajectory,
     TrajectoryStatus,
     nanoseconds,
+    quality_events,
     set_stamp,
     status_qos,
     stream_qos,
@@ -66,7 +68,8 @@ class TrajectoryTopics:
         self._status = node.create_publisher(TrajectoryStatus, "trajectory_status", status_qos())
         for topic, kind in _TOPICS.items():
             receive = partial(self._receive, kind is SplineTrajectory)
-            node.create_subscription(kind, topic, receive, raw=True, **stream_qos(_DEPTH))
+            events = quality_events(node, topic)
+            node.create_subscription(kind, topic, receive, raw=True, event_callbacks=events, **stream_qos(_DEPTH))
         try:
             from control_msgs.action import FollowJointTrajectory
         except ImportError:
@@ -162,6 +165,7 @@ class TrajectoryTopics:
             is_at_rest=positions is not None and not moves,
             limits=self._stream.limit_policy,
             trajectory_limits=self._node.get_parameter("trajectory_limits").value,
+            ignored_joints=tuple(self._node.get_parameter(IGNORED_JOINTS).value),
         )
 
         def is_wanted() -> bool:

@@ -21,6 +21,7 @@ from ...elastic.limit_violations import question_of_speed
 from ...exceptions import StateError, TrajectoryError
 from ...trajectory import Spline, Verdict
 from ...trajectory.feedforward import CHECK_RATE, checked
+from ..ignored_joints import remove_ignored
 from ..interfaces import SplineTrajectory, srv
 from ..loaded_arm import loaded_arm
 from .jobs import PlannedMotion, PlanningJob
@@ -43,6 +44,8 @@ def plan(job: PlanningJob) -> PlannedMotion:
     except Exception as error:
         raise StateError(f"the message cannot be read: {error}") from None
     names = arm.robot.joint_names
+    if not job.is_spline:
+        remove_ignored(message, names, job.ignored_joints)
     held = np.array([name not in (message.joint_names or names) for name in names])
     if job.is_spline:
         # Unknown names are refused before positions are needed.

@@ -24,6 +24,7 @@ class PlanningJob(NamedTuple):
         is_at_rest: True if the motion then starts from ``positions``, else from the first later point.
         limits: value of this parameter.
         trajectory_limits: value of this parameter, for a ``JointTrajectory``.
+        ignored_joints: joints of the message to ignore.
     """
 
     robot: bytes
@@ -35,6 +36,7 @@ class PlanningJob(NamedTuple):
     is_at_rest: bool = False
     limits: str = "refuse"
     trajectory_limits: str = "refuse"
+    ignored_joints: tuple[str, ...] = ()
 
 
 class PlannedMotion(NamedTuple):
