@@ -249,7 +249,7 @@ def test_wrench_stiffness_and_base_come_to_rest_too() -> None:
         assert stream.loop.status is Status.HELD
         for name in ("Wd", "Wdd", "kd", "kdd", *IMU[0][1:], *IMU[1][1:]):
             np.testing.assert_array_equal(x[name], 0.0)
-        np.testing.assert_allclose(x["k"][0], 260.0 + T / 2 * 20.0 + T**2 / 12 * 50.0)
+        np.testing.assert_allclose(x["k"][0], 260.0 + T / 2 * 20.0 + T**2 / 7 * 50.0)
         assert stream.number("on_base") == 1.0
 
 

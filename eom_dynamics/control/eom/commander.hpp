@@ -179,7 +179,7 @@ class Commander : public Evaluation<Robot> {
         const bool complies = mode != Mode::position;
         const Setpoint<Robot> &x = leads() ? sent_for_ : output.setpoint;
         gate_.pass_positions(x, output.command, complies, step_);
-        const bool passes = gate_.positions().lasts(); // otherwise, avoid copies
+        const bool passes = gate_.positions().is_active(); // otherwise, avoid copies
         const double time = seconds(step_);
         const bool usable =
             passes ? feedback_.add(output, unshifted(measured), time) : feedback_.add(output, measured, time);
@@ -217,7 +217,7 @@ class Commander : public Evaluation<Robot> {
     /// Returns the measurement without the position offsets of a mode change.
     Measurement<Robot> unshifted(Measurement<Robot> measured) const noexcept
     {
-        if (!gate_.positions().lasts())
+        if (!gate_.positions().is_active())
             return measured;
         const auto &[position, velocity] = gate_.positions().offset();
         measured.motor_position = difference(measured.motor_position, position);

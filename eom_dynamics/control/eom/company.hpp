@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "setpoint.hpp"
+#include "fade.hpp"
 
 namespace eom {
 
@@ -38,50 +38,32 @@ class Company {
         static_cast<OptionalBase<Scalar> &>(x) = from_;
         if (!fades_)
             return;
-        const double T = T_, u = T > 0 ? std::min(time / T, 1.0) : 1;
-        settle(u, T, x.W, x.Wd, x.Wdd);
-        settle(u, T, x.k, x.kd, x.kdd);
+        const double u = T_ > 0 ? std::min(time / T_, 1.0) : 1;
+        settle(u, x.W, x.Wd, x.Wdd);
+        settle(u, x.k, x.kd, x.kdd);
         if (x.on_base) {
-            settle(u, T, x.base.w, x.base.wd, x.base.wdd, x.base.wddd);
-            settle(u, T, x.base.f, x.base.fd, x.base.fdd);
+            settle(u, x.base.w, x.base.wd, x.base.wdd, &x.base.wddd);
+            settle(u, x.base.f, x.base.fd, x.base.fdd);
         }
     }
 
   private:
-    /// Advance x, xd and xdd from the start of the fade to the fraction u of its duration T: polynomial of degree four, C2.
+    /// Advance x and its rates from the start of the fade to the fraction u of its duration: the rate, extrapolated by its own
+    /// derivatives, times the weight of the fade.
     template <class Values>
-    static void settle(double u, double T, Values &x, Values &xd, Values &xdd) noexcept
+    void settle(double u, Values &x, Values &xd, Values &xdd, Values *xddd = nullptr) const noexcept
     {
+        const double T = T_, t = T * u, weight = Fade::weight_at(u);
+        const double slope = T > 0 ? Fade::slope_at(u) / T : 0, bend = T > 0 ? Fade::bend_at(u) / (T * T) : 0;
+        const auto [whole, first, second] = Fade::integrals(u);
         for (std::size_t i = 0; i < x.size(); ++i) {
-            const double v = static_cast<double>(xd[i]), a = static_cast<double>(xdd[i]);
-            const double of_rate = u * (1 - u * u * (1 - u / 2)), of_second = u * u * (0.5 - u * (2.0 / 3 - u / 4));
-            x[i] += static_cast<Scalar>(T * (v * of_rate + T * a * of_second));
-            xd[i] = static_cast<Scalar>(v * (1 - u * u * (3 - 2 * u)) + T * a * u * (1 - u) * (1 - u));
-            xdd[i] = u < 1 ? static_cast<Scalar>(-6 * v * u * (1 - u) / T + a * (1 - u) * (1 - 3 * u)) : 0;
-        }
-    }
-
-    /// Also with a third derivative: degree six, C3.
-    template <class Values>
-    static void settle(double u, double T, Values &x, Values &xd, Values &xdd, Values &xddd) noexcept
-    {
-        const double r = 1 - u;
-        for (std::size_t i = 0; i < x.size(); ++i) {
-            const double v = static_cast<double>(xd[i]), a = T * static_cast<double>(xdd[i]);
-            const double j = T * T / 2 * static_cast<double>(xddd[i]);
-            const double of_rate = u * (1 - u * u * u * (2.5 - u * (3 - u)));
-            const double of_second = u * u * (0.5 - u * u * (1.5 - u * (1.6 - u / 2)));
-            const double of_third = u * u * u * (1.0 / 3 - u * (0.75 - u * (0.6 - u / 6)));
-            x[i] += static_cast<Scalar>(T * (v * of_rate + a * of_second + j * of_third));
-            xd[i] = static_cast<Scalar>(r * r * r * (v * (1 + u * (3 + 6 * u)) + u * (a * (1 + 3 * u) + u * j)));
-            xdd[i] = xddd[i] = 0;
-            if (u < 1) {
-                xdd[i] = static_cast<Scalar>(
-                    r * r / T * (-30 * v * u * u + a * (1 + u * (2 - 15 * u)) + j * u * (2 - 5 * u)));
-                xddd[i] = static_cast<Scalar>(
-                    r / (T * T) *
-                    (-60 * v * u * (1 - 2 * u) - 12 * a * u * (3 - 5 * u) + 2 * j * (1 - u * (8 - 10 * u))));
-            }
+            const double v = xd[i], a = xdd[i], j = xddd ? static_cast<double>((*xddd)[i]) : 0;
+            const double rate = v + t * (a + t * j / 2), change = a + t * j;
+            x[i] += static_cast<Scalar>(T * (v * whole + T * (a * first + T * j * second / 2)));
+            xd[i] = static_cast<Scalar>(weight * rate);
+            xdd[i] = static_cast<Scalar>(weight * change + slope * rate);
+            if (xddd)
+                (*xddd)[i] = static_cast<Scalar>(weight * j + 2 * slope * change + bend * rate);
         }
     }
 

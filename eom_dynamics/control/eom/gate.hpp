@@ -9,7 +9,7 @@
 
 #include "limits.hpp"
 #include "loop_parameters.hpp"
-#include "passage.hpp"
+#include "fade.hpp"
 
 namespace eom {
 
@@ -28,7 +28,7 @@ class Gate {
         changes_ = false;
         renew(), positions_.end();
         if (!passes)
-            sends_ = false, modes_.time.end(), leaders_.time.end(), passing_.time.end();
+            sends_ = false, efforts_.fade.end(), efforts_before_.fade.end();
     }
 
     /// Returns true if a command was sent, also before a restart with effort transition.
@@ -62,7 +62,7 @@ class Gate {
             speed[i] = std::max({speed[i], std::fabs(y.motor_velocity[i]), goes_on * std::fabs(before.motor_velocity[i])}) +
                        (goes_on ? time * std::fabs(y.motor_acceleration[i] - before.motor_acceleration[i]) : 0);
         MotorVector<Robot> position = y.motor_position;
-        for (std::size_t i = 0; positions_.lasts() && i < m; ++i) // add the blended offset
+        for (std::size_t i = 0; positions_.is_active() && i < m; ++i) // add the blended offset
             position[i] += static_cast<Scalar>(time) * positions_.offset()[1][i];
         compare(Quantity::motor_position, position, before.motor_position, speed, robot_.motor_count());
         if (quantity == Quantity::none)
@@ -87,18 +87,17 @@ class Gate {
         JointVector<Robot> rates = y.taud; // at the start or end of the cycle
         for (std::size_t i = 0; i < n; ++i)
             rates[i] = std::max(std::fabs(rates[i]), std::fabs(sent_[latest_].command.taud[i]));
-        modes_.time.pass(step, modes_.joints, robot_.upper.taud, rates);
-        leaders_.time.pass(step, leaders_.joints, robot_.upper.taud, rates);
+        efforts_.fade.advance(step, efforts_.joints, robot_.upper.taud, rates);
         if (step > 0)
-            latest_ = 1 - latest_, passing_ = leaders_;
-        else // this command replaces the last command of the same time
-            leaders_ = passing_;
+            latest_ = 1 - latest_, efforts_before_ = efforts_;
+        else if (!efforts_.of_mode) // this command replaces the last command of the same time
+            efforts_ = efforts_before_;
         const Sent &before = sent_[1 - latest_];
         if (sends_ && changes_)
             begin_efforts(before, output);
         else if (sends_ && leader != before.leader && !complies)
-            modes_.time.lasts() || before.complied ? begin_efforts(before, output) : begin_leader(before, x, y, cycle);
-        modes_.add(output), leaders_.add(output);
+            begin_source(before, x, y, output, cycle);
+        efforts_.add(output);
         const bool plain = leader != Leader::stop && !apart(output.motor_effort, y.motor_effort, 0) &&
                            !apart(output.joint_effort, y.tau, 0);
         if (complies || (policy != LimitPolicy::ignore && !plain)) // the command itself is already clipped
@@ -143,19 +142,19 @@ class Gate {
         if (complies)
             positions_.end();
         else if (sends_ && changes_)
-            positions_.begin(seconds(OF_MODES), sent_[step > 0 ? latest_ : 1 - latest_].command, x, y);
+            positions_.begin(MODE_DURATION, sent_[step > 0 ? latest_ : 1 - latest_].command, x, y);
         else
-            positions_.pass(step, x, y);
+            positions_.advance(step, x, y);
     }
-    const PositionPassage<Robot> &positions() const noexcept { return positions_; }
+    const PositionFade<Robot> &positions() const noexcept { return positions_; }
 
   private:
-    /// Blend times, ns, for a change of mode, and the minimum for a change of source.
-    static constexpr std::int64_t OF_MODES = 300'000'000, OF_LEADERS = 10'000'000;
+    /// Minimum durations, s, of the fades after a change of mode and of source.
+    static constexpr double MODE_DURATION = 0.3, SOURCE_DURATION = 0.01;
     /// Allowed effort step at a change of source, as a fraction of the limit; step within rounding, rad, m, N m or N.
     static constexpr double STEP = 0.015, ROUNDING = 1e-9;
     /// Largest plausible effort, N m or N.
-    static constexpr double LARGEST = 1e6;
+    static constexpr double MAX_EFFORT = 1e6;
 
     /// Sent command, and its efforts with feedback.
     struct Sent {
@@ -167,67 +166,72 @@ class Gate {
         JointVector<Robot> joint_effort{};
     };
 
-    /// Sent minus computed efforts, faded out.
+    /// Fading offset of sent from computed efforts.
     struct Offset {
-        Passage time;
+        Fade fade;
+        bool of_mode = false;
         MotorVector<Robot> motors{};
         JointVector<Robot> joints{};
 
-        /// Drop offsets that are not finite or not plausible.
-        void settle() noexcept
+        double weight() const noexcept { return fade.is_active() ? fade.weight() : 0; }
+
+        /// Start with a duration of at least `least` s. Offsets that are not finite or not plausible are dropped.
+        void begin(double least, bool mode, const Robot &robot) noexcept
         {
-            const auto leave_out = [](auto &values) {
+            const auto drop = [](auto &values) {
                 for (Scalar &x : values)
-                    x = std::fabs(x) <= LARGEST ? x : 0;
+                    x = std::fabs(x) <= MAX_EFFORT ? x : 0;
             };
-            leave_out(motors), leave_out(joints);
+            drop(motors), drop(joints);
+            of_mode = mode;
+            fade.begin(least, joints, robot.upper.taud);
         }
 
         void add(LoopOutput<Robot> &output) const noexcept
         {
-            if (!time.lasts())
+            if (!fade.is_active())
                 return;
-            const auto left = static_cast<Scalar>(time.left());
+            const auto weight = static_cast<Scalar>(fade.weight());
             for (std::size_t i = 0; i < m; ++i)
-                output.motor_effort[i] += left * motors[i];
+                output.motor_effort[i] += weight * motors[i];
             for (std::size_t i = 0; i < n; ++i)
-                output.joint_effort[i] += left * joints[i];
+                output.joint_effort[i] += weight * joints[i];
         }
     };
 
-    /// Start blending from the sent efforts, including active offsets.
+    /// Start the fade of a mode change from the sent efforts, including active offsets.
     void begin_efforts(const Sent &before, const LoopOutput<Robot> &output) noexcept
     {
-        modes_.motors = difference(before.motor_effort, output.motor_effort);
-        modes_.joints = difference(before.joint_effort, output.joint_effort);
-        modes_.settle();
-        modes_.time.begin(seconds(OF_MODES), modes_.joints, robot_.upper.taud);
-        leaders_.time.end(), passing_.time.end();
+        efforts_.motors = difference(before.motor_effort, output.motor_effort);
+        efforts_.joints = difference(before.joint_effort, output.joint_effort);
+        efforts_.begin(MODE_DURATION, true, robot_);
     }
 
-    /// Start blending to another source: the effort change beyond the present rate and an allowed step, within `time` s.
-    void begin_leader(const Sent &last, const Setpoint<Robot> &x, const Command<Robot> &y, double time) noexcept
+    /// Start the fade to another source: the effort change beyond the present rate and an allowed step, within `time` s.
+    void begin_source(const Sent &last, const Setpoint<Robot> &x, const Command<Robot> &y, const LoopOutput<Robot> &output,
+                      double time) noexcept
     {
+        if (last.complied || (efforts_.of_mode && efforts_.fade.is_active()))
+            return begin_efforts(last, output);
         const auto beyond = [](double step, double least, double most) {
             return std::isfinite(most - least) ? static_cast<Scalar>(step - std::clamp(step, least, most)) : 0;
         };
-        const double left = leaders_.time.left();
+        const double weight = efforts_.weight();
         MotorVector<Robot> now = frictionless(x, y), before = frictionless(last.setpoint, last.command), rate{};
         robot_.add_at_joints(last.command.taud, rate);
         for (std::size_t i = 0; i < robot_.motor_count(); ++i) {
             const double limit = std::min(robot_.upper.motor_effort[i], robot_.upper.motor_sum[robot_.motor_joint[i]]);
             const double most = STEP * limit + std::fabs(rate[i]) * time;
-            leaders_.motors[i] = beyond(before[i] + left * leaders_.motors[i] - now[i], -most, most);
+            efforts_.motors[i] = beyond(before[i] + weight * efforts_.motors[i] - now[i], -most, most);
         }
         for (std::size_t i = 0; i < robot_.joint_count(); ++i) {
             const double change = last.command.taud[i] * time, size = std::fabs(change), largest = robot_.upper.taud[i] * time;
             const double most = std::min(STEP * robot_.largest_effort[i] + size, largest / 2);
             const double on = size <= largest * (1 + LIMIT_TOLERANCE) ? std::max(most, size) : most; // keep the present rate
-            Scalar &more = leaders_.joints[i];
-            more = beyond(last.command.tau[i] + left * more - y.tau[i], change > 0 ? -on : -most, change > 0 ? most : on);
+            Scalar &more = efforts_.joints[i];
+            more = beyond(last.command.tau[i] + weight * more - y.tau[i], change > 0 ? -on : -most, change > 0 ? most : on);
         }
-        leaders_.settle();
-        leaders_.time.begin(seconds(OF_LEADERS), leaders_.joints, robot_.upper.taud);
+        efforts_.begin(SOURCE_DURATION, false, robot_);
     }
 
     /// Motor efforts without friction and gear losses, which vanish at rest.
@@ -247,8 +251,8 @@ class Gate {
     bool sends_ = false, changes_ = false, repeats_ = false;
     std::array<Sent, 2> sent_; // the last two commands
     std::size_t latest_ = 0;
-    Offset modes_{{OF_MODES}}, leaders_{{OF_LEADERS}}, passing_{{OF_LEADERS}}; // passing_: leaders_ before the present time
-    PositionPassage<Robot> positions_;
+    Offset efforts_, efforts_before_; // before the present time
+    PositionFade<Robot> positions_;
 };
 
 } // namespace eom

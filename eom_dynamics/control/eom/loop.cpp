@@ -259,6 +259,8 @@ size_t eom_loop_answer(eom_loop *loop, size_t count, const int64_t *stamps, cons
     return count;
 }
 
+double eom_fade_weight(double fraction) { return eom::Fade::weight_at(fraction); }
+
 const char *eom_observer_set(eom_loop *loop, const char *name, const double *numbers, size_t count)
 {
     return on(loop, [=](auto &of) { return of.set_observer(name, numbers, count); });

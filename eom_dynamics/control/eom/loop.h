@@ -148,6 +148,9 @@ size_t eom_loop_answer(eom_loop *loop, size_t count, const int64_t *stamps, cons
                        size_t read_count, const double *given, const eom_vector *written, size_t written_count,
                        double *results, int *codes);
 
+/* Weight of eom::Fade at a fraction of its duration: from 1 to 0. */
+double eom_fade_weight(double fraction);
+
 /* Set a member of eom::ExternalEffort, and restart the observer: "bandwidth", "order", "source" of each joint; "restart" only
  * restarts. Or set "speeds", "errors", "noise" of eom::ContactWatch: eom_loop_sense() then observes, and contact triggers the
  * reaction on_contact. */

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "setpoint.hpp"
+#include "fade.hpp"
 
 namespace eom {
 
@@ -161,9 +161,9 @@ class PayloadBlend {
         if (count_ == 0)
             return false;
         const Change &change = changes_[count_ - 1];
-        const double T = seconds(change.duration), rate = halfway ? STEEPEST / std::max(T, CYCLE) : 0;
-        const double u = change.waits && time >= 0 && time < T ? time / T : 1, v = 1 - u;
-        const double part = halfway ? 0.5 : 1 - v * v * v * (1 + 3 * u + 6 * u * u);
+        const double T = seconds(change.duration), rate = halfway ? Fade::STEEPEST / std::max(T, CYCLE) : 0;
+        const double u = change.waits && time >= 0 && time < T ? time / T : 1;
+        const double part = halfway ? 0.5 : 1 - Fade::weight_at(u);
         Parameters Pd, Pdd;
         const Parameters P = change.waits ? weigh(elapsed_, false, Pd, Pdd) : settled_;
         x.loaded = true;
@@ -187,8 +187,6 @@ class PayloadBlend {
     void go_by_clock() noexcept { stamp_ = 0; }
 
   private:
-    // Largest slope of the weight, in 1/duration.
-    static constexpr double STEEPEST = 1.875;
     // Shortest duration of a change in effort-rate checks, s.
     static constexpr double CYCLE = 1e-3;
     // Stamps that go back further, ns, come from a clock that was set back.
@@ -237,9 +235,8 @@ class PayloadBlend {
                 continue;
             }
             const double T = seconds(change.duration);
-            const double u = seconds(since) / T, v = 1 - u;
-            const double w = v * v * v * (1 + 3 * u + 6 * u * u), wd = -30 * u * u * v * v / T;
-            const double wdd = -60 * u * v * (v - u) / (T * T);
+            const double u = seconds(since) / T;
+            const double w = Fade::weight_at(u), wd = Fade::slope_at(u) / T, wdd = Fade::bend_at(u) / (T * T);
             for (std::size_t i = 0; i < P.size(); ++i) {
                 const double away = P[i] - change.target[i];
                 Pdd[i] = w * Pdd[i] + 2 * wd * Pd[i] + wdd * away;

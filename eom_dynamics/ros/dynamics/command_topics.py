@@ -18,6 +18,7 @@ from std_msgs.msg import Float64MultiArray, Header
 from ...arrays import EFFORT_NAMES, Array
 from ...control.fields import EFFORT_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS, doubles
 from ...control.joint_order import JointOrder
+from ...control.library import library
 from ...control.serialized import FEEDFORWARD, ShapeCall, drive_side_numbers
 from ...control.setpoint_loop import SetpointLoop
 from ...control.settings import Status
@@ -108,7 +109,7 @@ class CommandTopics:
         loop.loop.act("release")
         command, sent = loop.loop.released, loop.loop.sent_last
         if remaining > 0:
-            scale = remaining**3 * (10 - remaining * (15 - 6 * remaining))
+            scale = library().fade_weight(1.0 - remaining)
             command = command | {name: scale * loop.loop.command[name] for name in (EFFORT_NAMES[0], MOTOR_NAMES[-1])}
             sent = sent | {name: scale * loop.loop.sent[name] for name in (DRIVE_NAMES[2], *SENT_NAMES)}
             self._publish(header, Status.HELD, command, sent)
