@@ -8,7 +8,7 @@ import signal
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from multiprocessing import get_context
@@ -22,6 +22,7 @@ from ...exceptions import EomDynamicsError, require
 from ...recordings.bags import Bag, BagError, find_bags
 from ...recordings.bags.bag import ENDINGS
 from ...recordings.streams import TopicReader
+from ...spelling import listed
 from ..pages import add_joints, charts_over_time
 from ..results import Result, ResultSection, TextTable
 from .bag import Job, Report, replay_bag
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 _CONNECT_TIMEOUT = 10.0
+_MAX_ATTEMPTS = 3  # of a bag on a cluster
 _MOST_CHARTS = 4  # of a bag
+_MOST_ROWS = 20  # of bags on the console
 
 # Called with the number of bags replayed so far, in fractions of a bag, and their total number.
 Progress = Callable[[float, int], None]
@@ -138,13 +141,30 @@ def replay(
 def replay_bags(
     jobs: Sequence[Job], *, scheduler: str | None = None, progress: Progress | None = None
 ) -> list[Outcome]:
-    """Replay bags in parallel; arguments as of :func:`replay`. Returns an outcome for each job, in their order."""
+    """Replay bags in parallel; arguments as of :func:`replay`. Returns an outcome for each job, in their order.
+
+    A busy scheduler cancels jobs whose workers do not answer: they are submitted again.
+    """
+    outcomes: dict[int, Outcome] = {}
     with _executor(scheduler) as executor:
-        futures = [executor.submit(attempt if scheduler else _attempt_in_pool, job) for job in jobs]
-        for done, _ in enumerate(as_completed(futures), 1):
-            if progress:
-                progress(done, len(jobs))
-        return [_outcome(job, future) for job, future in zip(jobs, futures, strict=True)]
+        for attempts in range(_MAX_ATTEMPTS, 0, -1):
+            work = attempt if scheduler else _attempt_in_pool
+            # The output of a worker that was lost is overwritten.
+            again = attempts < _MAX_ATTEMPTS
+            futures = {
+                executor.submit(work, replace(job, force=True) if again else job): k
+                for k, job in enumerate(jobs)
+                if k not in outcomes
+            }
+            for future in as_completed(futures):
+                if not future.cancelled() or attempts == 1:
+                    k = futures[future]
+                    outcomes[k] = _outcome(jobs[k], future)
+                    if progress:
+                        progress(len(outcomes), len(jobs))
+            if len(outcomes) == len(jobs):
+                break
+    return [outcomes[k] for k in range(len(jobs))]
 
 
 def _begin_in_pool() -> None:
@@ -170,7 +190,7 @@ def _attempt_in_pool(job: Job) -> Outcome:
 def _outcome(job: Job, future: Future[Outcome]) -> Outcome:
     try:
         return future.result()
-    except Exception as error:  # a process or worker was killed: errors of a replay are in its outcome
+    except (Exception, CancelledError) as error:  # of a killed process or worker: a replay's own are in its outcome
         reason = " ".join(str(error).split()) or type(error).__name__
         return Outcome(job, error=f"{job.bag}: {reason}; go on with --resume")
 
@@ -225,17 +245,18 @@ def replay_result(
 ) -> Result:
     """Make the result of a replay: a row for each bag, and details below; ``golden`` is the bag for comparison."""
     failures = [outcome.error for outcome in outcomes if outcome.error]
-    if differing := sum(bool(outcome.beyond) for outcome in outcomes):
+    if differing := [outcome.job.bag.name for outcome in outcomes if outcome.beyond]:
         compared = sum(outcome.differences is not None for outcome in outcomes)
-        failures.append(f"{differing} of {compared} bags differ from {golden}")
+        names = f": {listed(differing)}" if len(outcomes) > 1 else ""
+        failures.append(f"{len(differing)} of {compared} bags differ from {golden}{names}")
     failures += [f"{outcome.job.bag}: {line}" for outcome in outcomes for line in outcome.failed_checks]
     failed = sum(bool(outcome.failures) for outcome in outcomes)
     return Result(
         title=str(outcomes[0].job.bag) if len(outcomes) == 1 else f"{len(outcomes):,} bags",
         facts={"passed": f"{len(outcomes) - failed:,}", "failed": f"{failed:,}"} if len(outcomes) > 1 else {},
         sections=[
-            ResultSection(tables=[_index(outcomes)]),
-            *(_section(outcome, charts=page is not None) for outcome in outcomes),
+            _index(outcomes),
+            *(_section(outcome, charts=page is not None, alone=len(outcomes) == 1) for outcome in outcomes),
         ],
         failures=failures,
         files={} if page is None else {"page": page},
@@ -244,7 +265,8 @@ def replay_result(
     )
 
 
-def _index(outcomes: Sequence[Outcome]) -> TextTable:
+def _index(outcomes: Sequence[Outcome]) -> ResultSection:
+    """Row for each bag, of many bags on the page alone; of several bags, a line for each bag that differs."""
     header = ("bag", "topic", "commands", "refused", "recorded, s", "took, s", "")
     rows = []
     for outcome in outcomes:
@@ -254,10 +276,19 @@ def _index(outcomes: Sequence[Outcome]) -> TextTable:
         state = "failed" if outcome.failures else "kept" if outcome.kept else ""
         rows.append((outcome.job.bag.name, *numbers, f"{outcome.wall:.2f}", state))
     failed = {(i, header.index("")) for i, outcome in enumerate(outcomes) if outcome.failures}
-    return TextTable(header, rows, text_columns=2, failed=failed)
+    table = TextTable(header, rows, text_columns=2, failed=failed, page_only=len(outcomes) > _MOST_ROWS)
+    return ResultSection(lines=[_summary(x) for x in outcomes if x.beyond] if len(outcomes) > 1 else (), tables=[table])
 
 
-def _section(outcome: Outcome, *, charts: bool) -> ResultSection:
+def _summary(outcome: Outcome) -> str:
+    """Line on the differences of a bag, with the largest one relative to its tolerance."""
+    rows = outcome.beyond
+    worst = max(rows, key=lambda row: row.largest / (row.absolute or 1.0) if row.largest else np.inf)
+    others = f"; {len(rows) - 1} more fields differ" if len(rows) > 1 else ""
+    return f"{outcome.job.bag.name}: {worst.topic}: {worst.text}{others}"
+
+
+def _section(outcome: Outcome, *, charts: bool, alone: bool) -> ResultSection:
     lines, tables, drawn = outcome.detail.splitlines(), [], {}
     if (report := outcome.report) is not None:
         lines += report.notes()
@@ -271,8 +302,9 @@ def _section(outcome: Outcome, *, charts: bool) -> ResultSection:
             tables.append(TextTable(("joint", *errors), rows))
     if outcome.differences:
         # Differences without a number, such as of names of joints.
-        lines += [f"{row.topic}: {row.text}" for row in outcome.beyond if not row.largest] + outcome.missing
-        tables.append(_differences(outcome.differences))
+        unnumbered = [f"{row.topic}: {row.text}" for row in outcome.beyond if not row.largest] if alone else []
+        lines += unnumbered + outcome.missing
+        tables.append(replace(_differences(outcome.differences), page_only=not alone))
         differing = [row for row in outcome.beyond if row.field in COMMAND_FIELDS][:_MOST_CHARTS]
         if charts and differing and outcome.job.golden is not None:
             topic, fields = differing[0].topic, [row.field for row in differing]

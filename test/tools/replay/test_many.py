@@ -8,8 +8,10 @@ import shutil
 import subprocess
 import sys
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +23,8 @@ from eom_dynamics.exceptions import EomDynamicsError
 from eom_dynamics.recordings.bags import BagError, find_bags
 from eom_dynamics.tools.options import CommandOptions
 from eom_dynamics.tools.replay.bag import Job, replay_bag
-from eom_dynamics.tools.replay.run import Outcome, attempt, replay, replay_bags
+from eom_dynamics.tools.replay.compare import Difference, Golden
+from eom_dynamics.tools.replay.run import Outcome, attempt, replay, replay_bags, replay_result
 from eom_dynamics.tools.writing import whole_folder
 from eom_dynamics.trajectory import paper_motion
 
@@ -183,6 +186,55 @@ def test_a_cluster_does_the_same(tmp_path: Path) -> None:
         outcomes = replay([tmp_path / "in"], tmp_path / "out", SETTINGS, scheduler=cluster.scheduler_address)
     assert [outcome.report.commands for outcome in outcomes] == [50, 50, 50]
     assert contents(tmp_path / "out") == contents(tmp_path / "alone")
+
+
+class CancelingExecutor(ThreadPoolExecutor):
+    """Cancels each job as often as told, once after its output was written, as a cluster that loses its workers."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__(1)
+        self.times = times
+
+    def submit(self, work: Any, job: Job) -> Any:  # type: ignore[override]
+        if self.times <= 0:
+            return super().submit(work, job)
+        self.times -= 1
+        work(job)
+        future: Future[Outcome] = Future()
+        future.cancel()
+        future.set_running_or_notify_cancel()
+        return future
+
+
+@pytest.mark.parametrize(("times", "fails"), [(1, False), (4, False), (9, True)])
+def test_jobs_that_a_cluster_cancels_are_submitted_again(
+    times: int, fails: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_three(tmp_path)
+    monkeypatch.setattr("eom_dynamics.tools.replay.run._executor", lambda _: CancelingExecutor(times))
+    done: list[float] = []
+    outcomes = replay(
+        [tmp_path / "in"], tmp_path / "out", SETTINGS, scheduler="x", progress=lambda k, _: done.append(k)
+    )
+    assert [bool(outcome.error) for outcome in outcomes] == [fails] * 3 and done == [1, 2, 3]
+    assert not fails or "CancelledError; go on with --resume" in outcomes[0].error
+
+
+def test_many_bags_that_differ_are_a_line_each(tmp_path: Path) -> None:
+    count = 25
+    outcomes = []
+    for k in range(count):
+        job = replace(SETTINGS, bag=tmp_path / f"bag{k}", golden=Golden(tmp_path))
+        rows = [
+            Difference("/feedforward", x, 50, 0.1, 50 * (k < 3), 0, 1e-9, worst="joint_1") for x in ("effort", "data")
+        ]
+        outcomes.append(Outcome(job, differences=rows))
+    result = replay_result(outcomes, tmp_path, {})
+    text = result.as_text()
+    assert len(text.splitlines()) <= 10 and "bag3" not in text
+    line = "bag0: /feedforward: effort differs in 50 messages, by up to 0.1 of joint_1, tolerance 1e-09 + 0 relative"
+    assert f"{line}; 1 more fields differ\n" in text
+    assert result.failures == [f"3 of {count} bags differ from {tmp_path}: bag0, bag1, bag2"]
 
 
 def test_a_scheduler_that_does_not_answer_is_an_error_on_one_line(tmp_path: Path, monkeypatch) -> None:
