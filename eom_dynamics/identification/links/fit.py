@@ -102,7 +102,8 @@ class Fit:
         prior_weight: of the distance from the file.
         training, validation: figures of the identified robot, by its feedforward; None without validation.
         kept: joints that were predicted worse than by the file, and keep the parameters of the file.
-        rejected: figures of the robot before joints were kept, on validation or else on training; or None.
+        rejected: figures of the robot before joints were kept, for each joint of its own rejection; on validation, or
+            else on training; or None.
         counts: (n,) of training efforts, used and left out, by reason.
         notes: unidentifiable parameters, and warnings, a line each.
         trials: of filters, if one was chosen.
@@ -294,7 +295,7 @@ def _best(
         judged = scores[-1]
         if kept.all() or (judged.ratio < 1 and not judged.worse.any()):
             break
-        rejected = rejected or judged
+        rejected = judged if rejected is None else _at_kept_joints(rejected, judged, kept)
         worse = judged.worse & ~kept
         if np.all(worse | kept):  # one joint with wrong efforts makes the efforts of all others worse
             ratio = np.where(worse, judged.after / np.maximum(judged.before, 1e-300), 0.0)
@@ -328,6 +329,11 @@ def _best(
     )
 
 
+def _at_kept_joints(first: Score, latest: Score, kept: NDArray[np.bool_]) -> Score:
+    """The latest figures, with the first RMS errors of joints that were kept since."""
+    return replace(latest, after=np.where(kept, first.after, latest.after))
+
+
 def verified(fit: Fit, robot: Robot, training: Sequence[Recording], validation: Sequence[Recording]) -> Fit:
     """The fit with the figures of another robot, for example of the reloaded file.
 
@@ -336,8 +342,11 @@ def verified(fit: Fit, robot: Robot, training: Sequence[Recording], validation: 
     """
     scoring = _scoring_data(fit.robot, fit.options, fit.filter, training, validation)
     scores = [part.score(robot, fit.sensor_bias) for part in scoring]
-    if not scores[-1].ratio < 1 or scores[-1].worse.any():
-        fit = replace(fit, kept=fit.robot.joint_names, rejected=scores[-1])
+    if not fit.refused and (not scores[-1].ratio < 1 or scores[-1].worse.any()):
+        rejected = scores[-1]
+        if fit.rejected is not None:
+            rejected = _at_kept_joints(fit.rejected, rejected, np.isin(fit.robot.joint_names, fit.kept))
+        fit = replace(fit, kept=fit.robot.joint_names, rejected=rejected)
         scores = [part.score(fit.robot, np.zeros(robot.n)) for part in scoring]
     return replace(fit, training=scores[0], validation=scores[1] if len(scores) > 1 else None)
 

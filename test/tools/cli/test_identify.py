@@ -238,10 +238,11 @@ def test_kept_joints_are_named(table: Path, tmp_path: Path, identify) -> None:
     options = ("--robot", str(first), "--terms", "offset")
     printed = identify(other, tmp_path / "arm.yaml", "--validate", str(table), *options, code=1)
     assert "failed: no file is written" in printed.err
-    assert (
-        len(re.findall(r"note: joint_\d keeps the given parameters: identified ones predict validation", printed.out))
-        == 2
+    line = (
+        r"note: joint_\d keeps the given parameters: .* predict validation efforts to (\S+) N m, given ones to (\S+) "
     )
+    figures = [tuple(map(float, x)) for x in re.findall(line, printed.out)]
+    assert len(figures) == 2 and all(rejected > before for rejected, before in figures)
 
 
 def test_options_without_effect(table: Path, tmp_path: Path, identify) -> None:
