@@ -10,7 +10,6 @@ from itertools import compress, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import PchipInterpolator
 
 from ..arrays import Array
 from ..exceptions import EomDynamicsError
@@ -387,6 +386,8 @@ def _at_common_times(sides: Sequence[Recording], period: float) -> ArmRecording:
 
 def _at(times: Array, t: Array, values: Array) -> Array:
     """Values (N, n) at other times, NaN in columns that were not recorded."""
+    from scipy.interpolate import PchipInterpolator  # here, since options of commands import this module
+
     tolerance = _JITTER * (times[1] - times[0])
     first = int(np.searchsorted(t, times[0] - tolerance))
     rows = slice(first, first + len(times))

@@ -17,7 +17,8 @@ import numpy as np
 from eom_dynamics.arrays import Array
 from eom_dynamics.elastic import ElasticArm
 from eom_dynamics.identification import Excitation, ExcitationOptions
-from eom_dynamics.identification.elastic.arm import ArmFit, check_elastic, identify_arm
+from eom_dynamics.identification.elastic.arm import ArmFit, identify_arm
+from eom_dynamics.identification.elastic.options import check_elastic
 from eom_dynamics.identification.recording import ArmRecording
 from eom_dynamics.robot import Robot
 from eom_dynamics.robot.model import Joint

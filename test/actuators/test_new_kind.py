@@ -17,7 +17,7 @@ from eom_dynamics.actuators.springs import SPRINGS, Spring
 from eom_dynamics.arrays import Array
 from eom_dynamics.codegen.expressions import Op
 from eom_dynamics.export import PLANT
-from eom_dynamics.identification.elastic.arm import ElasticOptions, check_elastic
+from eom_dynamics.identification.elastic.options import ElasticOptions, check_elastic
 from eom_dynamics.identification.elastic.springs import fit_spring
 from eom_dynamics.robot import robot_from_parameters
 from eom_dynamics.robot.writers.parameters import robot_as_parameters

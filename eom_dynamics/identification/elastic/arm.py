@@ -8,7 +8,7 @@ fitted together, and the identified springs give the efforts of the links.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -16,26 +16,19 @@ from typing import Any
 import numpy as np
 from scipy.special import fdtri
 
-from ...actuators.springs import SPRINGS, CubicSpring, LinearSpring
-from ...arguments import all_finite, check_options, option
+from ...actuators.springs import CubicSpring, LinearSpring
+from ...arguments import all_finite
 from ...arrays import Array
-from ...exceptions import RobotDescriptionError
 from ...robot import Joint, Robot
-from ...spelling import hint
 from ..links.fit import Fit, fit, identified_robot
 from ..links.parameters import Options
 from ..links.verification import EffortErrors
 from ..recording import ArmRecording, IdentificationError, Recording, joined_motions
 from ..sampling import LowPass, cutoff_of, rate_of
 from .curve_fit import SIGNIFICANT
-from .motor import MOTOR_TERMS, MotorFit, MotorModel, fit_motor, with_motors
-from .springs import SpringFit, laws, spring_of_joint, with_springs
-
-KEEP = "keep"  # instead of a law: the spring of the file stays
-ACTUATOR_TERMS = ("rotor_inertia", *MOTOR_TERMS, "torque_constant")
-"""Rotor inertia, terms of :func:`.fit_motor`, and torque constant if currents were recorded."""
-
-_DEFAULT_TERMS = ("rotor_inertia", "viscous", "coulomb", "offset", "torque_constant")
+from .motor import MotorFit, MotorModel, fit_motor, with_motors
+from .options import KEEP, MOTOR_TERMS, ElasticOptions, check_elastic
+from .springs import SpringFit, spring_of_joint, with_springs
 
 # Laws that :func:`.fit_motor` finds from deflections and motor efforts alone.
 _WITHOUT_SENSOR = {"linear": False, "cubic": True}
@@ -43,59 +36,6 @@ _WITHOUT_SENSOR = {"linear": False, "cubic": True}
 _REST = 1e-3  # motor motion within encoder noise, rad or m
 
 _LEVEL = 0.01  # of the test whether a motor explains its efforts
-
-
-@dataclass(frozen=True)
-class ElasticOptions:
-    """Identification of springs and motors, of joints with a spring and a motor each.
-
-    Attributes:
-        laws: law of the spring, or keep for the spring of the file, of all joints or of one; default: law of the file.
-        motor_terms: terms of the motors, or none; omitted friction is zero; default: rotor_inertia, viscous, coulomb,
-            offset, torque_constant, and efficiency if the file has gear loss.
-    """
-
-    laws: Mapping[str | None, str] = option(
-        {}, flag="--spring-law", choices=lambda: (*laws(), KEEP), metavar="[JOINT=]LAW"
-    )
-    motor_terms: tuple[str, ...] | None = option(choices=ACTUATOR_TERMS, metavar="NAME,…")
-
-    def __post_init__(self) -> None:
-        """Check names and numbers; raises IdentificationError."""
-        check_options(self, IdentificationError)
-
-    def check(self, robot: Robot) -> None:
-        """Raise RobotDescriptionError if a law names a joint that the robot does not have."""
-        for name in self.laws:
-            if name is not None and name not in robot.joint_names:
-                raise RobotDescriptionError(f"laws: {robot.name} has no joint {name}; {hint(name, robot.joint_names)}")
-
-    def law(self, joint: Joint) -> str:
-        """Name of the law of a joint's spring, whether it can be identified or, like ``rigid``, cannot."""
-        chosen, kind = self.laws.get(joint.name, self.laws.get(None)), joint.spring.kind
-        return chosen or next((law for law, spring in laws().items() if spring is SPRINGS[kind]), kind)
-
-    def terms(self, robot: Robot) -> tuple[str, ...]:
-        """Motor terms to identify; the default depends on the robot."""
-        if self.motor_terms is not None:
-            return self.motor_terms
-        lossy = any(joint.actuator.gear.efficiency < 1 for joint in robot.independent_joints)
-        return (*_DEFAULT_TERMS, "efficiency") if lossy else _DEFAULT_TERMS
-
-
-def check_elastic(robot: Robot, options: ElasticOptions | None = None) -> None:
-    """Raise RobotDescriptionError unless each joint has its own motor and a spring of an identifiable law."""
-    options = options or ElasticOptions()
-    if robot.coupled_stiffness is not None or robot.transmission is not None:
-        raise RobotDescriptionError(f"{robot.name}: springs or motors that joints share are not identified together")
-    options.check(robot)
-    for joint in robot.independent_joints:
-        law = options.law(joint)
-        if len(joint.spring.motor_suffixes) != 1 or law not in (*laws(), KEEP):
-            raise RobotDescriptionError(
-                f"{joint.name}: has a spring of type {joint.spring.kind}; each joint needs one motor behind one of the "
-                f"types {', '.join(sorted(laws()))}"
-            )
 
 
 @dataclass(frozen=True, eq=False)

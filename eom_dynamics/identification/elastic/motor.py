@@ -31,10 +31,8 @@ from ...robot import Robot
 from ..recording import IdentificationError
 from ..sampling import LowPass, cutoff_of, even_signals, longest, of_one_motion, rate_of
 from .curve_fit import SIGNIFICANT, CurveEstimate, curve_fit
+from .options import MOTOR_TERMS
 from .springs import with_joints
-
-MOTOR_TERMS = ("viscous", "asymmetric", "coulomb", "stribeck", "efficiency", "offset")
-"""Terms that can be switched; the effort of the spring is always part of the model, and the rotor, known or not."""
 
 # First values of v_0 and v_s as shares of the highest velocity.
 _SMOOTHING, _STRIBECK = (0.003, 0.02, 0.1), (0.05, 0.2)

@@ -34,8 +34,9 @@ from ...elastic import ElasticArm
 from ...robot import Joint, Robot
 from ..recording import IdentificationError, Recording
 from ..sampling import column_lengths, even_signals, least_squares, noise_level
-from .arm import ElasticOptions, check_elastic, measured
+from .arm import measured
 from .curve_fit import SIGNIFICANT, CurveEstimate, curve_fit
+from .options import ElasticOptions, check_elastic
 from .springs import with_joints
 
 # First values: antiresonances in the band, and resonances over antiresonances.

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 
-from ...actuators.parameters import ParameterError, not_negative, positive
-from ...actuators.springs import SPRINGS, DampedSpring, LinearSpring, Spring, TabulatedSpring
+from ...actuators.parameters import ParameterError, positive
+from ...actuators.springs import DampedSpring, LinearSpring, Spring, TabulatedSpring
 from ...arguments import choice, real_array
 from ...arrays import Array
 from ...robot import Joint, Robot
@@ -29,6 +29,7 @@ from ...spelling import hint
 from ..recording import IdentificationError
 from ..sampling import LowPass, cutoff_of, even_signals, longest, noise_level, of_one_motion, rate_of
 from .curve_fit import SIGNIFICANT, CurveEstimate, curve_fit
+from .options import laws
 
 _LEAST_SLOPE = 0.02  # share of the effort's slope that a table keeps in each interval, as its own curve does
 _ONE_SIDED = 0.3  # a side of a table with deflections below this share of the other side is mirrored
@@ -121,25 +122,6 @@ class Table:
     def table(self, p: Array, covariance: Array) -> tuple[Array, Array, Array]:
         """Deflections, efforts and standard deviations of the efforts, each (m,)."""
         return self.x, self._sums @ p, np.sqrt(np.einsum("ij,jk,ik->i", self._sums, covariance, self._sums))
-
-
-def laws() -> dict[str, type[Spring]]:
-    """Identifiable springs by law name: the ``type`` in robot files, except ``table`` for ``tabulated``.
-
-    These are tables, and all registered springs with one motor and numeric parameters.
-    """
-    known = {"table" if kind is TabulatedSpring else name: kind for name, kind in SPRINGS.items()}
-    # Common laws come first in errors and help.
-    names = dict.fromkeys(("linear", "damped", "cubic", "table", "exponential", *known))
-    return {name: known[name] for name in names if _can_be_fitted(known[name])}
-
-
-def _can_be_fitted(kind: type[Spring]) -> bool:
-    declared = kind.parameters().values()
-    numbers = bool(declared) and all(entry.check in (positive, not_negative) for entry in declared)
-    if kind.is_damped or len(kind.motor_suffixes) > 1 or kind.is_variable:
-        return kind is DampedSpring
-    return numbers or kind is TabulatedSpring
 
 
 def law_of(name: str, delta: Array, effort: Array) -> DeclaredLaw | Table:

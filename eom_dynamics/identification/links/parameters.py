@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,6 @@ from ...recursion import PARAMETERS
 from ...robot import Joint, Robot
 from ...robot.inertia import symmetric
 from ..recording import IdentificationError, Recording
-from .filtering import Filter
 from .regressor import (
     LINE,
     SCALE,
@@ -37,6 +36,9 @@ from .regressor import (
     transmission_matrix,
     with_spring_values,
 )
+
+if TYPE_CHECKING:
+    from .filtering import Filter
 
 _COMMON_TERMS = ("viscous", "coulomb", "offset")
 

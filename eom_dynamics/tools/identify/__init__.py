@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...arguments import option
-from ...identification import Options
-from ...identification.elastic.arm import ElasticOptions
+from ...identification.elastic.options import ElasticOptions
+from ...identification.links.parameters import Options
 from ...recordings import MotorSource, Source
 
 HELD_OUT = 0.2

@@ -21,15 +21,14 @@ from ...exceptions import RobotDescriptionError
 from ...identification import IdentificationError, Recording, ResonanceFit
 from ...identification.elastic.arm import (
     Elasticity,
-    ElasticOptions,
     ElasticScore,
-    check_elastic,
     elastic_score,
     identify_elasticity,
     measured,
     with_spring_efforts,
 )
 from ...identification.elastic.delay import Delay, DriveDelay, combined, drive_delay, period_of
+from ...identification.elastic.options import ElasticOptions, check_elastic
 from ...identification.elastic.resonance import identify_resonance, with_resonance
 from ...identification.links.verification import EffortErrors
 from ...identification.recording import ArmRecording, both_sides

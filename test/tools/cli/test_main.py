@@ -31,6 +31,17 @@ def test_version_and_help(run) -> None:
         assert len(option.findall(run(name, "--help-all").out)) == shown + int(rare[1] if rare else 0)
 
 
+def test_help_on_identification_imports_no_fit() -> None:
+    """SciPy and the fits take longer to import than the rest of the command."""
+    code = (
+        "import sys\n"
+        "from eom_dynamics.tools.cli.main import main\n"
+        "try:\n    main(['identify', '--help'])\nexcept SystemExit:\n    pass\n"
+        "assert not {'scipy', 'eom_dynamics.identification.links.fit'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [

@@ -11,7 +11,7 @@ import pytest
 from eom_dynamics.arguments import check_options, option
 from eom_dynamics.exceptions import StateError
 from eom_dynamics.identification import Options
-from eom_dynamics.identification.elastic.arm import ElasticOptions
+from eom_dynamics.identification.elastic.options import ElasticOptions
 from eom_dynamics.recordings import Conventions, MotorSource, Sampling, Source
 from eom_dynamics.tools.options import CommandOptions, RobotOptions, add_options, options_of
 
