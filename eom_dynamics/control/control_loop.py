@@ -400,10 +400,10 @@ class ControlLoop:
         return int(self._library.loop_aim(self.address, now))
 
     def speed(self, factor: float) -> None:
-        """Scale the speed of active motions along their paths by a factor from 0 to 1.5.
+        """Scale the speed of active motions along their paths by a factor from 0 to 1.
 
-        Each change is the shortest within limits of joints and motors, at least ``stop_duration`` from 1 to 0. If
-        limits do not allow a change yet, it is delayed; above 1, it may be partial (:meth:`number` ``pace_limited``).
+        A change takes 0.3 to 3 s, and at least ``stop_duration``. It ends before the next change starts, and starts
+        once limits of joints and motors allow it. An increase may be partial (:meth:`number` ``pace_limited``).
 
         Raises:
             StateError: the factor is out of range.

@@ -16,7 +16,10 @@ from ..exceptions import TrajectoryError
 from ..trajectory import Samples, Spline, check
 from .control_loop import ControlLoop
 from .robot_table import RobotTable
-from .settings import FASTEST_PACE, Status
+from .settings import Status
+
+_TABLE_CYCLES, _TABLE_PERIOD = 60, 0.02
+"""Short cycles, and the period, s, of their work, that complete the loop's table of stops."""
 
 _START = 10**9
 """Time 0 of the motion on the clock of the loop, ns."""
@@ -44,15 +47,15 @@ class PathTime:
         q̇ = q′ ṡ,   q̈ = q″ ṡ² + q′ s̈,   q⃛ = q‴ ṡ³ + 3 q″ ṡ s̈ + q′ s⃛,
         q⁗ = q⁗′ ṡ⁴ + 6 q‴ ṡ² s̈ + q″ (3 s̈² + 4 ṡ s⃛) + q′ s⁗
 
-    The control loop changes the pace by a trapezoid of s̈ with smooth edges, so that s … s⁗ are continuous. It uses the
-    shortest trapezoid found within limits of joints and motors; this class returns the same result.
+    The control loop changes the pace by a smoothstep of degree 7: s … s⁗ are continuous. A stop starts where the
+    arm rests earliest within limits of joints and motors; this class returns the same result.
 
     Args:
         motion: the motion at pace 1.
         arm: the arm that plays it.
-        shortest: duration of the shortest stop, s: ``stop_duration`` of the loop. Stops on the path of a motion that
-            ends with a velocity may be shorter.
-        period: cycle period of the search for a pace change, s, at least 1e-6.
+        shortest: duration of the shortest stop, s: ``stop_duration`` of the loop. Stops on the path take 0.3 s or
+            longer.
+        period: cycle period of the loop, s, at least 1e-6.
 
     Raises:
         TrajectoryError: the motion is not a spline, or has other joints than the arm.
@@ -83,6 +86,9 @@ class PathTime:
         loop.update(now, self._period)
         if loop.record.stopping:  # at rest at its end
             return PathStop(0.0, True, 0.0)
+        for _ in range(_TABLE_CYCLES):  # 1 ns long
+            now += 1
+            loop.update(now, _TABLE_PERIOD)
         loop.act("stop")
         begin = now
         while loop.record.stopping and loop.status is not Status.HELD:
@@ -95,7 +101,7 @@ class PathTime:
             return PathStop(np.inf, False, np.inf)
         return PathStop(duration, on_path, excess)
 
-    def fastest(self, t: ArrayLike, most: float = FASTEST_PACE) -> Array:
+    def fastest(self, t: ArrayLike, most: float = 1.5) -> Array:
         """The largest constant pace (N,) up to ``most`` that meets all limits at times of the motion (N,), s.
 
         0 where none does: a position is out of its range, or gravity alone exceeds an effort. A pace may change between

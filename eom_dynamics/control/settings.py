@@ -68,37 +68,6 @@ FIELD_AT_REST = 1e-6
 """Mean change between setpoints below which a field is at rest, relative to the larger of its size and 1; close to the
 resolution of single precision."""
 
-FASTEST_PACE = 1.5
-"""Maximum factor of the speed of a trajectory."""
-
-PACE_SAMPLES, PACE_MOST_SAMPLES, PACE_PLACES, PACE_CHECKS = 14, 60, 100, 1500
-"""Limit checks of a pace change: minimum and maximum number of instants, evenly spaced in time, in addition to two or
-four per section; the maximum is for two per piece of the path. Number of checked positions on the rest of the path,
-evenly spaced, and again at the largest accelerations. Maximum number of setpoints per search."""
-
-PEAK_PARTS = 8
-"""Number of instants per spline piece in the search for acceleration peaks."""
-
-PACE_GROWTH, PACE_PATIENCE, PACE_DURATIONS, PACE_GAIN = 1.25, 1.02, 13, 1e-2
-"""Search for pace changes: growth of the duration between candidates; growth of this factor with each retry, up to 2,
-then the series restarts; number of candidates; minimum improvement by a better candidate."""
-
-PACE_MARGIN = 0.03
-"""Margin of a pace change to limits, relative to half their range, for the instants between the checks."""
-
-PACE_NEAR, PACE_STEP, PACE_CURVED = 0.1, 0.5, 0.2
-"""Distances to limits, relative to half their range: nearer, the time between two instants is halved; nearer, motor
-reversals are checked, because friction steps there. Height of a peak above its parabola, relative to its bend."""
-
-PACE_BESIDE = (-0.3, -0.12, -0.04, 0.04, 0.12, 0.3)
-"""Additional instants around an interpolated motor reversal, relative to the time between two instants."""
-
-PACE_RETRY, PACE_LEAD = 20_000_000, 8_000_000
-"""Retry interval of a pace change beyond limits, and time from the start of a search to the start of its change, ns."""
-
-PACE_RATE = 60
-"""Number of setpoints that a search checks per cycle and 1 ms of the period, for a robot of up to 8 joints."""
-
 STAMP_JITTER = 1e-3
 """Tolerance of the time between two stamps, s, because a planner may read its clock late."""
 

@@ -43,7 +43,7 @@ topics, services and action (relative to the namespace):
   joint_trajectory     in     trajectory_msgs/msg/JointTrajectory, to fit and play
   spline_trajectory    in     eom_dynamics/msg/SplineTrajectory, to check and play
   ~/follow_joint_trajectory  action control_msgs/action/FollowJointTrajectory, if installed
-  speed_scaling        in     std_msgs/msg/Float64, speed factor of trajectories, 0 to 1.5
+  speed_scaling        in     std_msgs/msg/Float64, speed factor of trajectories, 0 to 1
   ~/speed_scaling_input  in   control_msgs/msg/SpeedScalingFactor, the same factor, transient local, if installed
   target               in     sensor_msgs/msg/JointState, target positions of some or all joints, at any rate
   target_trajectory    in     trajectory_msgs/msg/JointTrajectory, a chunk of target positions

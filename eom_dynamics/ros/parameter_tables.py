@@ -270,8 +270,8 @@ GOALS: Table = {
     ),
     "trajectory_limits": Setting(
         "refuse",
-        "response to a trajectory that exceeds limits of joints or motors: refuse it (refuse), slow it down until it "
-        "meets them (slow_down), report it (warn), or no check (ignore); fastest retimes every trajectory",
+        "response to a trajectory that exceeds limits of joints or motors: refuse it (refuse), slow it down to 95 % "
+        "of them (slow_down), report it (warn), or no check (ignore); fastest retimes every trajectory to 95 %",
         choices=("refuse", "slow_down", "fastest", "warn", "ignore"),
     ),
 }

@@ -215,7 +215,7 @@ def test_a_motion_slows_down_for_a_payload_that_is_taken_amid_it(seed: int) -> N
     motion = fast(loop.arm, np.random.default_rng(seed))
     loop.send_trajectory(motion, START)
     allowed = set()
-    for k in range(2500):
+    for k in range(5000):
         loop.plan(START + k * MS, 1e-3)
         if k == 300:
             loop.carry(eom.Payload(7.0, [0.0, 0.0, 0.05]), 0.3)

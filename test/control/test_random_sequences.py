@@ -129,8 +129,7 @@ def test_every_input_in_every_state(kind: type[Scene]) -> None:
 
 FAULTS: dict[str, list[tuple[str, str, str]]] = {
     "a pace changes within 10 ms": [
-        ("pace_keeper.hpp", "commander_.parameters.stop_duration * std::max(size, std::cbrt(size))", "0.01"),
-        ("pace_keeper.hpp", "hurries_ ? SHORTEST_CHANGE : commander_.parameters.stop_duration;", "SHORTEST_CHANGE;"),
+        ("pace_table.hpp", "return std::max(PACE_DURATIONS[k], shortest_);", "return 0.01;")
     ],
     "a motion begins with noise": [
         ("setpoint.hpp", "x[3][i] = x[4][i] = 0;", "continue;"),

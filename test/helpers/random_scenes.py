@@ -347,7 +347,7 @@ class Scene:
                     break
             until, every = self._speeds
             if rig.count < until and rig.count % every == 0:
-                rig.loop.speed(float(rng.uniform(0, 1.5)))
+                rig.loop.speed(min(float(rng.uniform(0, 1.5)), 1.0))
             self._follow()
             self._cycle()
         self.marks.measured[:] = (self.marks.measured - self._zero) / self._scale
@@ -721,7 +721,7 @@ class Scene:
 
     def speed(self) -> None:
         """At times it is streamed: by a slider, or by a monitor of distances."""
-        self.rig.loop.speed(float(self.rng.choice([0.0, 1.0, 1.5, self.rng.uniform(0, 1.5)])))
+        self.rig.loop.speed(min(float(self.rng.choice([0.0, 1.0, 1.5, self.rng.uniform(0, 1.5)])), 1.0))
         if self.rng.random() < 0.3:
             self._speeds = self.rig.count + 500, int(self.rng.choice([10, 50]))
 

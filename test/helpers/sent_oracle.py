@@ -598,14 +598,15 @@ class SentOracle:
             yield from _beyond("blend of modes", change[None], bound[None], first=int(k))
 
     def _paces(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:
-        """A pace changes at most as fast as from 1 to 0 in the time of a stop, by a polynomial of degree nine."""
+        """A pace, at most 1, changes at most as fast as in a stop, by a smoothstep of degree 7."""
         plays, pace = record.numbers["playing"] > 0, record.numbers["pace"]
         h = np.clip(np.diff(record.time) * 1e-9, 0, LONGEST_STEP)
         plays = plays[1:] & plays[:-1] & ~(marks.posted | marks.restarted | marks.jumped)[1:]
         goes_on = np.diff(record.numbers["path_time"])
         begins = (record.numbers["path_time"][1:] == 0) | (np.diff(record.numbers["waiting"]) < 0)
         plays &= (goes_on >= 0) & (goes_on <= 2 * LONGEST_STEP) & ~begins  # of one motion
-        most = 2.5 / float(settings.others.get("stop_duration", 0.3)) * h
+        most = 2.19 / max(float(settings.others.get("stop_duration", 0.3)), 0.3) * h
+        yield from _beyond("pace", np.where(record.numbers["playing"] > 0, pace, 0)[:, None], np.ones((len(pace), 1)))
         yield from _beyond("pace", np.where(plays, np.abs(np.diff(pace)), 0)[:, None], most[:, None] + 1e-9, first=1)
 
     def _blocked(self, record: Record, settings: Settings, marks: Marks) -> Iterator[Finding]:

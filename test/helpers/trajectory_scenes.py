@@ -54,7 +54,7 @@ def lead_of_a_trajectory(arm: Robot) -> Scene:
 
 def beside_a_trajectory(arm: Robot) -> Scene:
     """Wrenches and commanded stiffness come to rest in a trajectory, and stay constant in its stop."""
-    given = [*trajectory(arm).cycles, *[Cycle()] * 200]
+    given = [*trajectory(arm).cycles, *[Cycle()] * 400]
     given[:10] = [x._replace(fields=x.fields | wrenches(arm, k) | stiffness(arm, k)) for k, x in enumerate(given[:10])]
     given[100] = Cycle(spline=STOPPED)
     return replace(trajectory(arm), cycles=given)
@@ -122,6 +122,7 @@ def waiting_for_nothing(arm: Robot) -> Scene:
     given = [Cycle() for _ in range(250)]
     given[3] = Cycle(spline=spline(arm, 10, [0.01, 0.3]), begin=time_of(10))
     given[80] = Cycle(spline=STOPPED)
+    given += [Cycle()] * 200
     return Scene(arm, given, lacks=REPLAYS_SETPOINTS)
 
 
@@ -135,8 +136,8 @@ def paced(arm: Robot, *changes: tuple[int, Cycle], silent: int = 490, end: float
 
 
 def override(arm: Robot) -> Scene:
-    """Speed changes during the transition, a search and a change; above pace 1, with partial changes; to rest."""
-    steps = {15: 0.5, 120: 0.9, 123: 0.8, 150: 0.6, 250: 1.5, 350: 1.0, 400: 0.0}
+    """Speed changes during the transition, a check and a change, with partial changes, and to rest."""
+    steps = {15: 0.5, 120: 0.9, 123: 0.8, 150: 0.6, 250: 0.7, 350: 1.0, 400: 0.0}
     return paced(arm, *((k, Cycle(speed=factor)) for k, factor in steps.items()))
 
 
@@ -153,18 +154,18 @@ def begun_in_a_pause(arm: Robot) -> Scene:
     return paced(arm, waits, (60, Cycle(pauses=True)), (420, Cycle(pauses=False)), checks=NEAR)
 
 
-def stop_on_the_path(k: int) -> Any:
+def stop_on_the_path(k: int, silent: int = 490) -> Any:
     """An empty trajectory stops from cycle k on; a trajectory during the stop continues."""
 
     def scene(arm: Robot) -> Scene:
         late = Cycle(spline=spline(arm, 60, [0.0, 0.45], 3e-3))
-        return paced(arm, (k, Cycle(spline=STOPPED)), (k + 40, late), checks=NEAR)
+        return paced(arm, (k, Cycle(spline=STOPPED)), (k + 40, late), silent=silent, checks=NEAR)
 
     return scene
 
 
 def stop_before_a_moving_end(arm: Robot) -> Scene:
-    """Nearer than a stop that is not hurried."""
+    """Nearer than the shortest stop on the path."""
     motion, t = spline(arm, 10, [0.0, 0.04, 0.6]), np.array([0.0, 0.04, 0.3])
     moving = Cycle(spline=Spline(t, np.stack(motion.derivatives(t), axis=0)))
     return paced(arm, (10, moving), (200, Cycle(spline=STOPPED)))
@@ -179,7 +180,7 @@ def payload_beside_changes_of_pace(arm: Robot) -> Scene:
     """Payload changes: before a change of pace, during it until a stop, and during the stop."""
     bodies = [Cycle(payload=Carried(mass, (0.1, 0.0, 0.0), blend_time=0.1)) for mass in (0.5, 0.1, 0.2)]
     steps = (70, Cycle(speed=0.7)), (290, Cycle(spline=STOPPED))
-    return paced(arm, *zip((60, 75, 300), bodies, strict=True), *steps, silent=590)
+    return paced(arm, *zip((60, 75, 300), bodies, strict=True), *steps, silent=790)
 
 
 def refused_on_the_path(arm: Robot) -> Scene:
@@ -220,7 +221,7 @@ TRAJECTORIES: dict[str, tuple[str, Any]] = {
     "pause": ("slow", pause),
     "pause, before a trajectory": ("soft", begun_in_a_pause),
     "stop on the path": ("slow", stop_on_the_path(100)),
-    "stop on the path, late": ("soft", stop_on_the_path(230)),
+    "stop on the path, late": ("soft", stop_on_the_path(230, 790)),
     "stop before a moving end": ("soft", stop_before_a_moving_end),
     "stop amid a pause": ("slow", stop_in_a_pause),
     "payload beside changes of pace": ("slow efforts", payload_beside_changes_of_pace),

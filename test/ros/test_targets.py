@@ -175,7 +175,7 @@ def test_speed_is_scaled_by_the_topic_of_joint_trajectory_controller_also_from_b
         assert client.transition(transition)
     client.wait_for_diagnostics(lambda *status: status[2].get("speed scaling") == "40 %", "the speed")
     publisher.publish(kind(factor=1.6))
-    client.wait(lambda: "speed_scaling: it must be 0 to 1.5, is 1.6" in client.process.log, "the refusal")
+    client.wait(lambda: "speed_scaling: it must be 0 to 1, is 1.6" in client.process.log, "the refusal")
 
 
 def test_a_pause_and_a_scaled_speed_say_that_they_are_for_trajectories(client: Any) -> None:

@@ -218,7 +218,7 @@ class ControlLoop : public LoopMotions<Robot> {
                 player_.halt();
         }
         commander_.pass(time, step, passed);
-        commander_.period = period > 0 ? period : 1e-3; // the search for a stop needs a period
+        commander_.period = period > 0 ? period : 1e-3; // checks of pace changes need a period
         where_.ask(now);
         where_.pass(step, measured);
         const bool begins = (stream_.received() && commander_.parameters.jump_check != CheckPolicy::ignore) || mode != commander_.mode();

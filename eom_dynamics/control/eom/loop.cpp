@@ -215,8 +215,8 @@ const char *eom_loop_act(eom_loop *loop, const char *action)
 
 const char *eom_loop_post_speed(eom_loop *loop, double factor)
 {
-    if (!(factor >= 0 && factor <= eom::FASTEST_PACE))
-        return "speed scaling must be 0 to 1.5";
+    if (!(factor >= 0 && factor <= eom::MAX_PACE))
+        return "speed_scaling must be 0 to 1";
     on(loop, [=](auto &of) { of.loop.speed_scaling = factor; });
     return nullptr;
 }

@@ -184,7 +184,7 @@ size_t eom_loop_visits(const eom_loop *loop, int event, int phase);
 void eom_loop_post_rest(eom_loop *loop, int on_base);
 void eom_loop_post(eom_loop *loop, int64_t stamp);
 
-/* Post the pace of active motions on their paths, 0 to 1.5. */
+/* Post the pace of active motions on their paths, 0 to 1. */
 const char *eom_loop_post_speed(eom_loop *loop, double factor);
 
 /* Post the control mode, an eom::Mode. */

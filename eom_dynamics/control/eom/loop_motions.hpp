@@ -32,7 +32,7 @@ class LoopMotions {
     Mailbox<Spline<n>, 2> trajectories;
     /// Targets or chunks, which replace the active motion: see OnlineTrajectory and ControlLoop::limit().
     Mailbox<Target> targets;
-    /// Pace of trajectories, 0 to FASTEST_PACE; `paused` stops them on their path.
+    /// Pace of trajectories, 0 to MAX_PACE; `paused` stops them on their path.
     std::atomic<double> speed_scaling{1};
     std::atomic<bool> paused{false};
 

@@ -1,204 +1,214 @@
 // SPDX-License-Identifier: Apache-2.0
-// Controller of the pace along a path: searches pace changes over several cycles.
+// Controller of the pace along a path: one change after the other, each checked before it starts.
 #ifndef EOM_PACE_KEEPER_HPP
 #define EOM_PACE_KEEPER_HPP
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
-#include "pace_search.hpp"
+#include "pace_table.hpp"
 
 namespace eom {
 
-/// Retry interval for pace changes beyond limits, and delay from the start of a search to the start of its change, ns.
-constexpr std::int64_t PACE_RETRY = @pace_retry@, PACE_LEAD = @pace_lead@;
-/// Number of setpoints checked per cycle and 1 ms of its period for up to 8 joints; fewer in proportion for more joints.
-constexpr int PACE_RATE = @pace_rate@;
+/// Retry interval for pace changes beyond limits, and maximum wait of a lower pace for the table, ns.
+constexpr std::int64_t PACE_RETRY = 20'000'000, PACE_WAIT = 200'000'000;
+/// Number of setpoints checked per cycle and 1 ms of its period for up to 8 joints, fewer in proportion for more joints: of the next
+/// change, and of the table; and largest number in a cycle.
+constexpr int PACE_RATE = 60, TABLE_RATE = 60, PACE_CHECKS = 1500;
 
 /// Changes the pace of a path parameter until it has the requested value.
+///
+/// A change ends before the next change starts. A lower pace starts where the table of stops predicts the earliest rest, and a higher
+/// pace as soon as limits allow it. The change itself is checked before it starts, within a few cycles.
 template <class Robot>
 class PaceKeeper {
   public:
-    explicit PaceKeeper(Commander<Robot> &commander) noexcept : commander_(commander), search_(commander) {}
+    explicit PaceKeeper(Commander<Robot> &commander) noexcept : commander_(commander), check_(commander), table_(commander) {}
 
-    /// Start a motion at pace 1 up to path parameter `end`, s, with `density` pieces per second.
-    void begin(double end, double density) noexcept
+    /// Start the path from `start` to `end`, s, at pace 1.
+    template <class Path>
+    void begin(const Path &path, double start, double end) noexcept
     {
         end_ = end;
-        search_.set_density(density);
-        want(1);
+        table_.begin(start, end, ends_at_rest(path));
+        request(1, 0);
     }
 
     /// Returns true if limits do not allow the requested pace yet.
     bool limited() const noexcept { return limited_; }
 
-    /// Returns true if a search is running, or a change is active at `now`, ns.
-    bool changes(const PathTime &time, std::int64_t now) const noexcept
+    /// Returns true if a change is active or about to start at `now`, ns.
+    bool changes(const PathTime &time, std::int64_t now) const noexcept { return checks_ || runs(time, now); }
+
+    /// Returns true if the rest of the path meets limits at the present pace with a pending payload, and forget the table of stops.
+    /// The check runs within this call.
+    template <class Path>
+    bool carries(const PathTime &time, const Path &path, std::int64_t now) noexcept
     {
-        return sought_.on || seconds(now + ahead() - time.begin()) < time.last().duration();
+        table_.clear();
+        return carries(path, time.at(now)[0], now, time.last().pace(), end_, false);
     }
 
-    /// Returns true if the rest of the path meets limits with a pending payload, at the larger of present and searched pace. The
-    /// check runs within this call.
+    /// Returns true if a path from `place` to `end`, s, meets limits at `pace`; with `begins`, the motion starts there.
     template <class Path>
-    bool carries(const PathTime &time, const Path &path, std::int64_t now) const noexcept
-    {
-        const double pace = std::max(time.last().pace(), sought_.on ? sought_.pace : 0.0);
-        return carries(path, time.at(now), now, pace, end_, false);
-    }
-
-    /// Returns true if a path from state `from` to `end`, s, meets limits at `pace`; with `begins`, the motion starts there.
-    template <class Path>
-    bool carries(const Path &path, const PathState &from, std::int64_t now, double pace, double end,
-                 bool begins) const noexcept
+    bool carries(const Path &path, double place, std::int64_t now, double pace, double end, bool begins) const noexcept
     {
         if (pace == 0)
             return true;
-        PaceSearch<Robot> search(commander_);
-        search.keep_on(from, now, pace, end, 0, begins);
-        search.go_on(path, 2 * PACE_PLACES + 1);
-        return search.found();
+        PaceCheck<Robot> check(commander_);
+        check.begin_rest(place, end, pace, now, begins);
+        int left = PaceCheck<Robot>::MAX_PLACES + 1;
+        return check.advance(path, left) == Result::passed;
     }
 
-    /// Change the pace to `wanted` within limits, in cycles of `period` s. `path` maps a path state to a joint state. Returns true
-    /// if `time` has a new change.
+    /// Change the pace to `pace` within limits, in cycles of `period` s, 0 in the first cycle of a stop. Returns true if `time` has a
+    /// new change.
     ///
-    /// A search runs until its change must start, and continues for shorter changes during the change. If limits do not allow the
-    /// pace, partial changes are tried, and retries have longer durations. Above pace 1, and with payloads, the rest of the path
-    /// must meet limits. A new request interrupts a running search only for a pause, or for a lower pace during a search for a
-    /// higher pace.
+    /// If limits do not allow a higher pace, parts of the change are tried. With payloads, the rest of the path must meet limits.
     template <class Path>
-    bool keep(PathTime &time, const Path &path, double wanted, std::int64_t now, double period) noexcept
+    bool keep(PathTime &time, const Path &path, double pace, std::int64_t now, double period) noexcept
     {
-        const double pace = time.last().pace();
-        const bool seeks = sought_.on && pace != sought_.pace;
-        if (wanted != wanted_ && (!seeks || wanted == 0 || (wanted <= pace && pace < sought_.pace)))
-            want(wanted);
-        if (!sought_.on) {
-            before_ = pace;
-            if (before_ == wanted_ || (limited_ && now < retry_))
-                return false;
-            sought_ = {};
-            seek(time, wanted_, now);
-        }
-        const Outcome outcome = seek_on(time, path, now, period);
-        if (outcome == Outcome::change) {
-            limited_ = sought_.pace != wanted_;
-            growth_ = PACE_GROWTH;
-            sought_.on = !limited_;
-            retry_ = now;
-        } else if (outcome == Outcome::nothing && time.last().pace() != sought_.pace) {
-            retry_ = now + PACE_RETRY;
-            if (sought_.parts < 3) {
-                seek(time, before_ + (1 - 0.3 * ++sought_.parts) * (wanted_ - before_), now);
-            } else {
-                limited_ = true;
-                growth_ = growth_ < 2 ? growth_ * PACE_PATIENCE : PACE_GROWTH;
-            }
-        }
-        return outcome == Outcome::change;
+        const double last = time.last().pace();
+        const PathState at = time.at(now + ahead());
+        const double of = commander_.loaded() ? last : 1;
+        if (now > tabulated_ && of > 0 && at[0] < end_)
+            table_.advance(path, at[0], of, commander_.parameters.stop_duration, now, max_checks(TABLE_RATE, commander_.period));
+        tabulated_ = now;
+        if (!(period > 0))
+            return false;
+        // A change that is checked starts, unless the arm shall stop or not become faster.
+        if (pace != requested_ && (!checks_ || (pace == 0 && change_.pace() > 0) || (pace <= last && last < change_.pace())))
+            request(pace, now);
+        return !runs(time, now) && advance(time, path, now, period);
     }
 
-    /// Start the search for the shortest stop. If the motion ends moving, the stop may be shorter than `stop_duration` if
-    /// necessary.
-    void begin_stop() noexcept { want(0); }
+    /// Start a stop.
+    void begin_stop() noexcept { asked_ = UNASKED; }
 
-    /// Continue the search for a stop. Returns false if limits allow neither a stop nor the rest of the motion. Writes the `end` of
-    /// the stop, ns, when known.
+    /// Continue the stop. Returns false if limits allow no stop on the path. Writes the `end` of the stop, ns, when known.
     template <class Path>
-    bool seek_stop(PathTime &time, const Path &path, std::int64_t now, double period, std::int64_t &end) noexcept
+    bool advance_stop(PathTime &time, const Path &path, std::int64_t now, double period, std::int64_t &end) noexcept
     {
-        if (sought_.on && sought_.ends) {
-            if (!search_.go_on(path, checks(period)))
-                return true;
-            sought_ = {};
-            rests_ = search_.found();
-            if (!rests_)
-                return false;
-        } else if (keep(time, path, 0, now, period) && time.last().pace() > 0 && !rests_) {
-            return true; // the change continues
+        if (asked_ == UNASKED)
+            asked_ = now;
+        keep(time, path, 0, now, period);
+        const PathState at = time.at(now);
+        if (time.last().pace() == 0) {
+            end = time.begin() + std::llround(1e9 * time.last().duration());
+        } else if (at[0] >= end_) {
+            end = now;
+            return ends_at_rest(path);
+        } else if (!changes(time, now) && !table_.stop(at[0], at[1]).exists()) {
+            return now - asked_ <= (table_.is_pending(at[0]) ? PACE_WAIT : 0);
         }
-        if (sought_.parts > 0 && !hurries_ && !ends_at_rest(path)) {
-            hurries_ = true;
-            sought_.parts = 0;
-            seek(time, 0, now);
-        }
-        const PaceChange &last = time.last();
-        if (last.pace() == 0 || rests_) {
-            const double rest = last.pace() > 0 ? (end_ - time.at(time.begin(), last.duration())[0]) / last.pace() : 0;
-            end = time.begin() + std::llround(1e9 * (last.duration() + std::max(rest, 0.0)));
-            return true;
-        }
-        if (sought_.on || !limited_)
-            return true;
-        if (!ends_at_rest(path))
-            return false;
-        sought_.ends = sought_.on = true;
-        search_.keep_on(time.at(now + ahead()), now, last.pace(), end_, -PACE_MARGIN);
         return true;
     }
 
   private:
-    enum class Outcome { more, change, nothing };
+    using Result = typename PaceCheck<Robot>::Result;
 
-    /// Request `pace`, and clear the last search.
-    void want(double pace) noexcept
+    /// Request `pace`, and drop the change that is about to start.
+    void request(double pace, std::int64_t now) noexcept
     {
-        wanted_ = pace;
-        limited_ = sought_.on = rests_ = hurries_ = false;
-        growth_ = PACE_GROWTH;
+        requested_ = pace;
+        requested_at_ = now;
+        limited_ = checks_ = false;
+        retry_ = 0;
+        part_ = 0;
+        lateness_ = 1;
     }
 
-    /// Start the search for a change to `pace` that replaces the rest of the present change `lead` ns from now; if that already
-    /// ends at `pace`, for a shorter change.
-    void seek(const PathTime &time, double pace, std::int64_t now, std::int64_t lead = PACE_LEAD) noexcept
+    /// Returns true during a change.
+    bool runs(const PathTime &time, std::int64_t now) const noexcept
     {
-        sought_.on = true;
-        sought_.pace = pace;
-        sought_.lead = lead;
-        sought_.begin = std::max(now + ahead() + lead, time.begin());
-        const PathState from = time.at(sought_.begin);
-        const PaceChange &last = time.last();
-        const double less = last.pace() == pace
-                                ? (1 - PACE_GAIN) * (seconds(time.begin() - sought_.begin) + last.duration())
-                                : (end_ - from[0]) / std::max({from[1], 0.5 * (from[1] + pace), SLOWEST});
-        const auto most = bounds();
-        // Size of the change by its difference in pace, or by the present acceleration and jerk.
-        const double size = std::max({std::fabs(pace - from[1]), std::pow(std::fabs(from[2]) / most[0], 1.5),
-                                      std::pow(std::fabs(from[3]) / most[1], 3)});
-        const double shortest = commander_.parameters.stop_duration * std::max(size, std::cbrt(size));
-        search_.begin(from, sought_.begin - ahead(), pace, hurries_ ? SHORTEST_CHANGE : std::max(shortest, SHORTEST_CHANGE),
-                      hurries_ ? growth_ * growth_ : growth_, less, end_, most);
+        return seconds(now + ahead() - time.begin()) < time.last().duration();
     }
 
-    /// Continue the search in a cycle, and apply the best change when it must start.
+    /// Check the next change, and start it. Returns true if it starts.
     template <class Path>
-    Outcome seek_on(PathTime &time, const Path &path, std::int64_t now, double period) noexcept
+    bool advance(PathTime &time, const Path &path, std::int64_t now, double period) noexcept
     {
-        const bool over = search_.go_on(path, checks(period));
-        if (over && !search_.found()) {
-            sought_.on = false;
-            return Outcome::nothing;
+        int left = max_checks(PACE_RATE, period);
+        const double pace = time.last().pace();
+        if (pace == requested_) {
+            request(requested_, now);
+            return false;
         }
-        const std::int64_t spare = sought_.begin - (now + ahead());
-        if (!over && seconds(spare) > 1.5 * period)
-            return Outcome::more;
-        if (search_.found() && spare >= 0) {
-            time.change(sought_.begin, search_.best());
-            seek(time, sought_.pace, now);
-            return Outcome::change;
+        if (!checks_ && (now < retry_ || !propose(time, now, period, table_.first_candidate())))
+            return false;
+        for (Result result; (result = check_.advance(path, left)) != Result::pending;) {
+            if (result == Result::passed && rest_) { // next, the change itself
+                rest_ = false;
+                begin_check();
+            } else if (result == Result::passed && begin_ >= now + ahead()) {
+                time.change(begin_, change_);
+                checks_ = false;
+                limited_ = change_.pace() != requested_;
+                retry_ = now + PACE_RETRY;
+                part_ = 0;
+                return true;
+            } else {
+                const bool late = result == Result::passed; // cycles are longer than their period
+                lateness_ = late ? std::min(2 * lateness_, MAX_LATENESS) : 1;
+                if (!propose(time, now, period, late ? candidate_ : candidate_ + 1))
+                    return false;
+            }
         }
-        seek(time, sought_.pace, now, 2 * sought_.lead);
-        return Outcome::more;
+        return false;
     }
 
-    /// Number of setpoints to check in a cycle of `period` s.
-    int checks(double period) const noexcept
+    /// Start to check the change with candidate k, or a smaller change. Returns false if there is none now.
+    bool propose(const PathTime &time, std::int64_t now, double period, std::size_t k) noexcept
+    {
+        const double pace = time.last().pace();
+        const bool lower = requested_ < pace;
+        checks_ = false;
+        // A part of the change may be possible if the rest of the path, or no duration, is within limits.
+        if (!lower && (k == PACE_CANDIDATES || (checked_rest_ && rest_))) {
+            k = table_.first_candidate();
+            if (++part_ == PARTS) {
+                part_ = 0;
+                limited_ = true;
+                retry_ = now + PACE_RETRY;
+                return false;
+            }
+        }
+        if (k == PACE_CANDIDATES)
+            return false;
+        const double to = lower ? requested_ : pace + (1 - 0.3 * part_) * (requested_ - pace);
+        checked_rest_ = !lower && commander_.loaded();
+        const int setpoints = instants(table_.duration(k)) + (checked_rest_ ? PaceCheck<Robot>::MAX_PLACES : 0);
+        const double cycles = (2 + setpoints / max_checks(PACE_RATE, period)) * lateness_;
+        begin_ = std::max<std::int64_t>(now + ahead() + std::llround(1e9 * cycles * period), time.begin());
+        const double place = time.at(begin_)[0];
+        if (lower) {
+            const auto stop = table_.stop(place, pace, now - requested_at_ < PACE_WAIT);
+            while (k < PACE_CANDIDATES && table_.duration(k) < stop.duration)
+                ++k;
+            if (!stop.now() || k == PACE_CANDIDATES || table_.duration(k) > stop.wait)
+                return false;
+        }
+        candidate_ = k;
+        change_ = PaceChange(place, pace, to, table_.duration(k));
+        rest_ = checked_rest_;
+        checks_ = true;
+        if (rest_)
+            check_.begin_rest(place, end_, to, begin_ - ahead(), false);
+        else
+            begin_check();
+        return true;
+    }
+
+    void begin_check() noexcept { check_.begin(change_, begin_ - ahead(), instants(change_.duration()), MARGIN, table_.last_place()); }
+    static int instants(double duration) noexcept { return static_cast<int>(std::min(duration, 3.0) / INTERVAL); }
+
+    /// Number of setpoints to check in a cycle of `period` s, with `rate` in 1 ms.
+    int max_checks(int rate, double period) const noexcept
     {
         const auto joints = static_cast<double>(std::max<std::size_t>(commander_.robot.joint_count(), 8));
-        return static_cast<int>(std::min<double>(std::ceil(8e3 * PACE_RATE * period / joints), PACE_CHECKS));
+        return static_cast<int>(std::clamp<double>(std::round(8e3 * rate * period / joints), 1, PACE_CHECKS));
     }
 
     /// Command lead, ns.
@@ -213,34 +223,25 @@ class PaceKeeper {
         return std::all_of(last[1].begin(), last[1].end(), rests) && std::all_of(last[2].begin(), last[2].end(), rests);
     }
 
-    /// Maximum acceleration, jerk and snap of the pace, 1/s to 1/s^3, for a change from 1 to 0 in the duration of a stop.
-    std::array<double, 3> bounds() const noexcept
-    {
-        const double T = hurries_ ? SHORTEST_CHANGE : commander_.parameters.stop_duration;
-        return {2 / T, 8 / (T * T), 48 / (T * T * T)};
-    }
-
-    static constexpr double SHORTEST_CHANGE = 0.01; // minimum duration of a pace change, s
-    static constexpr double SLOWEST = 0.01;         // pace of a motion at rest, at most
+    static constexpr std::int64_t UNASKED = std::numeric_limits<std::int64_t>::min();
+    static constexpr int PARTS = 4, MAX_LATENESS = 64;
+    // Time between the instants of a check, s, and margin.
+    static constexpr double INTERVAL = 0.001, MARGIN = 0.003;
 
     Commander<Robot> &commander_;
-    double end_ = 0;
-    // Requested pace, and pace before the search.
-    double wanted_ = 1, before_ = 1;
+    double end_ = 0, requested_ = 1;
     bool limited_ = false; // limits do not allow the requested pace
-    std::int64_t retry_ = 0; // time of the next retry, ns
-    double growth_ = PACE_GROWTH; // factor between candidate durations
-    // The rest of the motion is the stop; a stop may be shorter than `stop_duration`.
-    bool rests_ = false, hurries_ = false;
-    // Search: pace, start of its change and delay from the search, ns, partial changes tried, and check of the rest of the motion.
-    struct {
-        bool on = false;
-        double pace = 1;
-        std::int64_t begin = 0, lead = 0;
-        int parts = 0;
-        bool ends = false;
-    } sought_;
-    PaceSearch<Robot> search_;
+    std::int64_t requested_at_ = 0, retry_ = 0; // time of the request, and of the next attempt, ns
+    std::int64_t tabulated_ = UNASKED; // time of the last work on the table, ns
+    std::int64_t asked_ = UNASKED; // time of the first cycle of a stop, ns
+    // Change that is checked: its start, ns, candidate, and part of the request; the rest of the path is checked first.
+    bool checks_ = false, rest_ = false, checked_rest_ = false;
+    PaceChange change_;
+    std::int64_t begin_ = 0;
+    std::size_t candidate_ = 0;
+    int part_ = 0, lateness_ = 1; // factor of the time for the check
+    PaceCheck<Robot> check_;
+    PaceTable<Robot> table_;
 };
 
 } // namespace eom

@@ -16,8 +16,8 @@ namespace eom {
 /// Path parameter s, in s, with four time derivatives; the first derivative is the pace.
 using PathState = std::array<double, 5>;
 
-/// Maximum pace.
-constexpr double FASTEST_PACE = @fastest_pace@;
+/// Maximum pace: speed_scaling reduces speeds.
+constexpr double MAX_PACE = 1;
 
 /// Chain rule: convert q(s) to q(s(t)), with primes for derivatives by s:
 ///
@@ -35,108 +35,45 @@ void along(State<n> &q, const PathState &s) noexcept
     }
 }
 
-/// Durations of a pace change, s: waiting, rise, hold and fall of the acceleration; `edge` is the fraction of rise and fall used by
-/// each change of the jerk.
-struct PaceShape {
-    double wait = 0, rise = 0, hold = 0, fall = 0, edge = 0.5;
-    double total() const noexcept { return wait + rise + hold + fall; }
-};
-
-/// Path parameter from one pace to another: a trapezoid of acceleration with cubic jerk edges, C4. An initial acceleration fades
-/// within the rise, by a polynomial of degree five.
+/// Path parameter from one constant pace to another: the pace is a smoothstep of degree 7 in a time T, so that the path parameter is
+/// C4. With u = t/T, the step is u^4 (35 - 84 u + 70 u^2 - 20 u^3), and its derivative 140 u^3 (1 - u)^3.
 class PaceChange {
   public:
+    /// Pace 1 from 0.
     PaceChange() noexcept = default;
 
     /// Constant path parameter `place`.
-    explicit PaceChange(double place) noexcept : pace_(0), end_(place) {}
+    explicit PaceChange(double place) noexcept : place_(place), end_(place), from_(0), pace_(0) {}
 
-    PaceChange(const PathState &from, double pace, const PaceShape &shape) noexcept
-        : shape_(shape), from_(from), pace_(pace), duration_(shape.total())
+    /// Change from pace `from` at path parameter `place` to `pace` in `duration` s.
+    PaceChange(double place, double from, double pace, double duration) noexcept
+        : place_(place), end_(place + duration * (from + 0.5 * (pace - from))), from_(from), pace_(pace), duration_(duration)
     {
-        const double T = shape.rise, a = from[2], j = T * from[3], k = T * T * from[4];
-        fading_ = {a, j, k / 2, -10 * a - 6 * j - 1.5 * k, 15 * a + 8 * j + 1.5 * k, -6 * a - 3 * j - 0.5 * k};
-        const double faded = T * (a / 2 + j / 10 + k / 120);
-        const double most = (pace - from[1] - faded) / (shape.hold + 0.5 * (shape.rise + shape.fall));
-        const double falls = shape.wait + shape.rise + shape.hold, r = 1 - shape.edge;
-        times_ = {shape.wait, shape.wait + r * shape.rise, falls, falls + r * shape.fall};
-        widths_ = {shape.edge * shape.rise, shape.edge * shape.fall};
-        jerks_ = {most / (r * shape.rise), most / (r * shape.fall)};
-        end_ = under_way(duration_)[0];
     }
 
-    /// Path state at time t, s; without a change, pace 1 from 0.
+    /// Path state at time t, s.
     PathState at(double t) const noexcept
     {
-        if (t < duration_ && shape_.rise > 0)
-            return under_way(t);
-        return {end_ + pace_ * (t - duration_), pace_, 0, 0, 0};
+        if (!(t < duration_))
+            return {end_ + pace_ * (t - duration_), pace_, 0, 0, 0};
+        if (t <= 0)
+            return {place_ + from_ * t, from_, 0, 0, 0};
+        const double T = duration_, u = t / T, v = 1 - u, change = pace_ - from_, u2 = u * u, scale = change / T;
+        return {place_ + t * (from_ + change * u2 * u2 * (7 - u * (14 - u * (10 - 2.5 * u)))),
+                from_ + change * u2 * u2 * (35 - u * (84 - u * (70 - 20 * u))), scale * 140 * u2 * u * v * v * v,
+                scale / T * 420 * u2 * v * v * (v - u), scale / (T * T) * 840 * u * v * (1 - 5 * u * v)};
     }
 
     double duration() const noexcept { return duration_; }
     /// Final pace.
     double pace() const noexcept { return pace_; }
-    const PaceShape &shape() const noexcept { return shape_; }
-
-    static constexpr std::size_t SECTIONS = 7;
-    /// Boundaries of the intervals with smooth derivatives, s.
-    std::array<double, SECTIONS + 1> sections() const noexcept
-    {
-        return {times_[0], times_[0] + widths_[0], times_[1], times_[1] + widths_[0],
-                times_[2], times_[2] + widths_[1], times_[3], duration_};
-    }
 
   private:
-    PathState under_way(double t) const noexcept
-    {
-        const double x = t - shape_.wait, T = shape_.rise, u = x / T;
-        PathState s = {from_[0] + from_[1] * t, from_[1], 0, 0, 0};
-        const auto &c = fading_;
-        if (u >= 1) {
-            const double v = T * (c[0] + c[1] / 2 + c[2] / 3 + c[3] / 4 + c[4] / 5 + c[5] / 6);
-            s[0] += v * (x - T) + T * T * (c[0] / 2 + c[1] / 6 + c[2] / 12 + c[3] / 20 + c[4] / 30 + c[5] / 42);
-            s[1] += v;
-        } else if (u >= 0) {
-            s[0] += x * x * (c[0] / 2 + u * (c[1] / 6 + u * (c[2] / 12 + u * (c[3] / 20 + u * (c[4] / 30 + u * c[5] / 42)))));
-            s[1] += x * (c[0] + u * (c[1] / 2 + u * (c[2] / 3 + u * (c[3] / 4 + u * (c[4] / 5 + u * c[5] / 6)))));
-            s[2] += c[0] + u * (c[1] + u * (c[2] + u * (c[3] + u * (c[4] + u * c[5]))));
-            s[3] += (c[1] + u * (2 * c[2] + u * (3 * c[3] + u * (4 * c[4] + u * 5 * c[5])))) / T;
-            s[4] += (2 * c[2] + u * (6 * c[3] + u * (12 * c[4] + u * 20 * c[5]))) / (T * T);
-        }
-        for (std::size_t i = 0; i < times_.size(); ++i)
-            step(t - times_[i], widths_[i / 2], (i == 1 || i == 2 ? -1 : 1) * jerks_[i / 2], s);
-        return s;
-    }
-
-    /// Add a jerk step that started x s ago and rises by a cubic within w s.
-    static void step(double x, double w, double jerk, PathState &s) noexcept
-    {
-        if (x <= 0)
-            return;
-        const double u = x / w;
-        if (u < 1) {
-            s[0] += jerk * x * x * x * u * u * (1.0 / 20 - u / 60);
-            s[1] += jerk * x * x * u * u * (0.25 - u / 10);
-            s[2] += jerk * x * u * u * (1 - u / 2);
-            s[3] += jerk * u * u * (3 - 2 * u);
-            s[4] += jerk / w * 6 * u * (1 - u);
-        } else {
-            s[0] += jerk * (x * x * x / 6 - w * x * x / 4 + 0.15 * w * w * x - w * w * w / 30);
-            s[1] += jerk * (x * x / 2 - w * x / 2 + 0.15 * w * w);
-            s[2] += jerk * (x - w / 2);
-            s[3] += jerk;
-        }
-    }
-
-    PaceShape shape_;
-    PathState from_{0, 1, 0, 0, 0};
-    double pace_ = 1, duration_ = 0, end_ = 0;
-    std::array<double, 6> fading_{};
-    std::array<double, 4> times_{};
-    std::array<double, 2> widths_{}, jerks_{};
+    // Path parameters at both ends, initial and final pace, and duration, s.
+    double place_ = 0, end_ = 0, from_ = 1, pace_ = 1, duration_ = 0;
 };
 
-/// Path parameter over the clock: a sequence of pace changes. Earlier changes are kept for commands behind the command lead.
+/// Path parameter over the clock: a sequence of pace changes. Earlier changes serve commands behind the command lead.
 class PathTime {
   public:
     /// Start with pace 1 from 0 at `origin`, ns.
@@ -145,7 +82,7 @@ class PathTime {
     /// Hold `place` from `begin`, ns, until the next change.
     void stay(double place, std::int64_t begin) noexcept { changes_.fill({PaceChange(place), begin}); }
 
-    /// Replace the remainder of the present change from `begin`, ns.
+    /// Append a change that starts at `begin`, ns, after the end of the last change.
     void change(std::int64_t begin, const PaceChange &change) noexcept
     {
         std::copy_backward(changes_.begin(), changes_.end() - 1, changes_.end());
@@ -169,8 +106,8 @@ class PathTime {
         PaceChange of;
         std::int64_t begin = 0;
     };
-    // Sized for shorter changes that replace earlier changes every few cycles, some time ahead.
-    std::array<Begun, 32> changes_{};
+    // Changes follow each other, so that these begin further back than any command lead.
+    std::array<Begun, 4> changes_{};
 };
 
 } // namespace eom

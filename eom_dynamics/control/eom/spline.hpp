@@ -240,9 +240,6 @@ class Spline {
     const Extremes &lowest() const noexcept { return lowest_; }
     const Extremes &highest() const noexcept { return highest_; }
 
-    /// Pieces per second.
-    double density() const noexcept { return end() > start() ? static_cast<double>(pieces_.size()) / (end() - start()) : 0; }
-
     /// Returns times of acceleration and snap peaks: the highest peak of each joint and sign, then others by height.
     const std::vector<double> &peaks() const noexcept { return peaks_; }
 
@@ -270,7 +267,7 @@ class Spline {
 
   private:
     // Maximum number of recorded peaks; instants per piece in the search; relative size below which a joint has rounding only.
-    static constexpr std::size_t MOST_PEAKS = @pace_places@, PEAK_PARTS = @peak_parts@;
+    static constexpr std::size_t MOST_PEAKS = 100, PEAK_PARTS = 8;
     static constexpr double ROUNDING = 1e-4;
     // Accuracy of extreme positions, relative to the larger of 1 and their size.
     static constexpr double EXTREME = 1e-12;

@@ -42,7 +42,7 @@ class Stop {
     double company_time() const noexcept { return joint_brake_.company_time(); }
 
     /// Start a stop on the path of `player` from setpoint `from` at `now`, ns. Returns false without a path. The motion continues
-    /// until seek() has found the shortest stop.
+    /// until advance_on_path() knows it.
     bool brake_on_path(TrajectoryPlayer<Robot> &player, const Setpoint<Robot> &from, std::int64_t now) noexcept
     {
         if (!player.begin_stop(time_))
@@ -54,12 +54,12 @@ class Stop {
         return true;
     }
 
-    /// Continue the search in a cycle of `period` s, or start it with 0. Returns false if limits do not allow a stop.
-    bool seek(double period) noexcept
+    /// Continue the stop on the path in a cycle of `period` s. Returns false if limits do not allow it.
+    bool advance_on_path(double period) noexcept
     {
         constexpr std::int64_t UNKNOWN = std::numeric_limits<std::int64_t>::max();
         std::int64_t end = UNKNOWN;
-        const bool allowed = !path_ || path_->seek_stop(time_, begin_ + ns_, period, end);
+        const bool allowed = !path_ || path_->advance_stop(time_, begin_ + ns_, period, end);
         if (end != UNKNOWN)
             duration_ = seconds(std::max<std::int64_t>(end - begin_, 0)); // 0 in a pause
         return allowed;

@@ -131,7 +131,7 @@ class TrajectoryPlayer {
     bool plan_carries(double pace) const noexcept
     {
         const SplinePath<n> path{plan_.transition, trajectories_.taken(slot_)};
-        const PathState from{seconds(plan_.begin - plan_.origin), pace, 0, 0, 0};
+        const double from = seconds(plan_.begin - plan_.origin);
         return pace_.carries(path, from, plan_.begin, pace, std::max(path.spline.end(), plan_.end), true);
     }
 
@@ -207,7 +207,7 @@ class TrajectoryPlayer {
     bool limited() const noexcept { return pace_.limited(); }
     /// Returns `pace`, or the smaller pace that limits allow so far.
     double allowed(double pace) const noexcept { return playing() && limited() ? std::min(time_.last().pace(), pace) : pace; }
-    /// Returns true during a change of pace within limits, or a search for it, at `now`, ns.
+    /// Returns true during a change of pace, or its check, at `now`, ns.
     bool changes(std::int64_t now) const noexcept { return pace_.changes(time_, std::max(now, played_)); }
 
     /// Returns true if the rest of the active trajectory meets limits at its pace from `now`, ns, with the pending payload. The
@@ -228,7 +228,7 @@ class TrajectoryPlayer {
             next_.waits = true;
     }
 
-    /// Start the search for the shortest stop on the path, and write its path time; returns false without a path.
+    /// Start a stop on the path, and write its path time; returns false without a path.
     bool begin_stop(PathTime &time) noexcept
     {
         if (commanded_ == NEVER)
@@ -237,9 +237,10 @@ class TrajectoryPlayer {
         pace_.begin_stop();
         return true;
     }
-    bool seek_stop(PathTime &time, std::int64_t now, double period, std::int64_t &end) noexcept
+    /// Continue the stop in a cycle of `period` s: see PaceKeeper.
+    bool advance_stop(PathTime &time, std::int64_t now, double period, std::int64_t &end) noexcept
     {
-        return pace_.seek_stop(time, path(), now, period, end);
+        return pace_.advance_stop(time, path(), now, period, end);
     }
 
   private:
@@ -454,7 +455,7 @@ class TrajectoryPlayer {
         const Spline<n> &spline = trajectories_.taken(PLAYED);
         start_ = plan.start;
         end_ = std::max(spline.end(), plan.end);
-        pace_.begin(end_, spline.density());
+        pace_.begin(path(), start_, end_);
         if (!playing())
             played_ = NEVER;
         commanded_ = NEVER;

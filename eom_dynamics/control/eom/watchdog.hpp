@@ -231,7 +231,7 @@ class Watchdog {
     bool come_to_rest() noexcept
     {
         LoopOutput<Robot> &output = commander_.output;
-        if (!stays_ && state_machine_.is(Phase::stopping) && !stop_.seek(step_ > 0 ? commander_.period : 0)) {
+        if (!stays_ && state_machine_.is(Phase::stopping) && !stop_.advance_on_path(step_ > 0 ? commander_.period : 0)) {
             stop_by_joints(output.setpoint, stop_.taken());
             stop_.advance(step_);
             commander_.renew();

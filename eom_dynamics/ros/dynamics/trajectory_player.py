@@ -14,7 +14,7 @@ from std_srvs.srv import SetBool
 from ...control.control_loop import REFUSALS, OffPath, Refusal
 from ...control.setpoint_loop import SetpointLoop
 from ...control.setpoint_to_command import refusal_reason
-from ...control.settings import FASTEST_PACE, LARGEST_CORRECTION, LONGEST_GAP, MODES, SHARED_MESSAGES
+from ...control.settings import LARGEST_CORRECTION, LONGEST_GAP, MODES, SHARED_MESSAGES
 from ...exceptions import TrajectoryError
 from ...terminal import printable
 from ...trajectory import Spline
@@ -70,9 +70,9 @@ class TrajectoryPace:
         return self._pause_cause if self._host is not None and self._host.record.paused else ""
 
     def scale(self, factor: float) -> None:
-        """Play motions at a factor of their speed, 0 to 1.5, on their paths; others are reported, and ignored."""
-        if not 0 <= factor <= FASTEST_PACE:
-            self._node.warn("speed_scaling", f"it must be 0 to {FASTEST_PACE:g}, is {factor:g}: ignored")
+        """Play motions at a factor of their speed, 0 to 1, on their paths; others are reported, and ignored."""
+        if not 0 <= factor <= 1:
+            self._node.warn("speed_scaling", f"it must be 0 to 1, is {factor:g}: ignored")
             return
         if factor != self._scaling:
             warn_of_speed(self._node, factor, self._off_path[0])

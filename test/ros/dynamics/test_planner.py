@@ -28,6 +28,7 @@ from eom_dynamics.ros.dynamics import planner
 from eom_dynamics.ros.dynamics.planner import PlannerProcess
 from eom_dynamics.ros.planning.fits import plan
 from eom_dynamics.ros.planning.jobs import PlanningJob
+from eom_dynamics.trajectory import check
 
 ROBOT = eom.load_robot("sea_planar_2r")
 NAMES = list(ROBOT.joint_names)
@@ -129,6 +130,10 @@ def test_motions_beyond_limits_are_refused_slowed_down_or_noted() -> None:
     assert slower.motion.end > 0.1 and slower.notes[0].startswith("trajectory slowed down from 0.01 s")
     fastest = plan(job(trajectory_limits="fastest")).motion.end
     assert 0.01 < fastest < 2.0
+    for motion in (slower.motion, plan(job(trajectory_limits="fastest")).motion):  # with a reserve for pauses
+        verdict = check(eom.ElasticArm(ROBOT), motion, rate=2000.0)
+        used = {x.quantity: x.ratio for x in verdict.peaks if x.quantity not in ("position", "velocity")}
+        assert verdict.ok and max(used.values()) <= 0.951 and max(x.ratio for x in verdict.peaks) > 0.94
     (note,) = plan(job(fast, limits="warn", trajectory_limits="ignore")).notes
     assert note.startswith("trajectory exceeds limits: ")
     assert plan(job(fast, limits="ignore", trajectory_limits="ignore")).notes == ()
