@@ -210,7 +210,12 @@ def _in_joint_units(
     parts: Sequence[ArmRecording], robot: Robot, unit: str, name: str
 ) -> tuple[list[ArmRecording], str]:
     known = None if unit == "auto" else unit
+    sharing = (
+        () if robot.transmission is None else robot.transmission[0]
+    )  # their motors move otherwise than their links
     for k, joint in enumerate(robot.independent_joints):
+        if k in sharing:
+            continue
         q, theta = (
             np.concatenate([x[:, k] - np.mean(x[:, k]) for x in (getattr(p, s) for p in parts)]) for s in ("q", "theta")
         )

@@ -202,9 +202,13 @@ def test_worse_joints_keep_what_was_given() -> None:
 
 
 def test_joint_is_worse_beyond_5_percent() -> None:
-    score = replace(arm()[-1].training, before=np.array([0.2, 0.1]), after=np.array([0.1, 0.104]))
+    """If the added error also exceeds 1 % of the efforts."""
+    score = replace(
+        arm()[-1].training, before=np.array([0.2, 0.1]), after=np.array([0.1, 0.104]), spread=np.full(2, 0.5)
+    )
     assert not score.worse.any() and score.ratio == pytest.approx(np.sqrt(0.52))
     assert replace(score, after=np.array([0.1, 0.106])).worse.tolist() == [False, True]
+    assert not replace(score, after=np.array([0.1, 0.106]), spread=np.full(2, 0.7)).worse.any()
 
 
 def test_note_on_better_least_squares_names_the_cause() -> None:

@@ -13,9 +13,18 @@ from hypothesis import strategies as st
 from refusals import refusals
 
 from eom_dynamics import load_robot
-from eom_dynamics.actuators.actuator import Actuator, Gear
+from eom_dynamics.actuators.actuator import Actuator, Gear, Transmission
 from eom_dynamics.actuators.friction import Friction
-from eom_dynamics.actuators.springs import CubicSpring, DampedSpring, DeadZoneSpring, ExponentialSpring, TabulatedSpring
+from eom_dynamics.actuators.springs import (
+    RIGID,
+    CoupledSpring,
+    CubicSpring,
+    DampedSpring,
+    DeadZoneSpring,
+    ExponentialSpring,
+    TabulatedSpring,
+)
+from eom_dynamics.exceptions import RobotDescriptionError
 from eom_dynamics.identification import (
     ArmRecording,
     ElasticOptions,
@@ -27,6 +36,7 @@ from eom_dynamics.identification import (
     identify_elasticity,
 )
 from eom_dynamics.identification.elastic.arm import _doubt
+from eom_dynamics.identification.elastic.options import check_elastic
 from eom_dynamics.identification.elastic.springs import spring_of_joint, with_springs
 from eom_dynamics.robot import robot_from_parameters
 from eom_dynamics.robot.writers.parameters import robot_as_parameters
@@ -305,3 +315,32 @@ def test_a_motor_that_moves_little_but_its_friction_is_identified() -> None:
     assert found.friction.coulomb == pytest.approx(0.1, rel=0.3)
     alone = fit_motor(t, theta, tau=0 * t, effort=noise, model=model, cutoff=20.0)
     assert re.search(r"spread.*1", _doubt(alone))
+
+
+@pytest.mark.parametrize("rigid", [False, True])
+def test_motors_of_a_transmission(rigid: bool) -> None:
+    """Springs on the side of the joints, motors on the other; rigid joints have a motor alone."""
+    robot = load_robot("sea_planar_2r")
+    robot = replace(robot, transmission=((0, 1), Transmission(np.array([[0.5, 0.5], [0.5, -0.5]]))))
+    if rigid:
+        robot = replace(robot, joints=(robot.joints[0], replace(robot.joints[1], spring=RIGID)))
+    x = recording(robot, 20.0).noisy(0)
+    arm = ArmRecording(x.t, x.q, None, x.tau, x.theta, x.motor_effort)
+    found = identify_elasticity(robot, [arm])
+    true = {joint.name: joint for joint in robot.joints if not joint.spring.is_rigid}
+    assert set(found.springs) == set(true) and set(found.motors) == set(robot.joint_names)
+    for name, joint in true.items():
+        assert found.springs[name].stiffness[0] == pytest.approx(joint.spring.tangent(np.zeros(1))[0], rel=0.01)
+    for joint, fit in zip(robot.joints, found.motors.values(), strict=True):
+        within(fit, "rotor_inertia", joint.rotor_inertia, 0.02)
+        within(fit, "coulomb", joint.actuator.friction.coulomb, 0.03)
+    unknown = replace(arm, tau=np.zeros_like(x.tau))
+    with pytest.raises(IdentificationError, match="joints that share motors were not recorded"):
+        identify_elasticity(robot, [unknown])
+
+
+def test_springs_that_joints_share_stay_as_in_the_file() -> None:
+    robot = load_robot("sea_planar_2r")
+    shared = replace(robot, coupled_stiffness=((0, 1), CoupledSpring([[400.0, 10.0], [10.0, 300.0]])))
+    with pytest.raises(RobotDescriptionError, match="springs that joints share"):
+        check_elastic(shared)

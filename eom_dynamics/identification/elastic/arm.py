@@ -22,12 +22,13 @@ from ...arrays import Array
 from ...robot import Joint, Robot
 from ..links.fit import Fit, fit, identified_robot
 from ..links.parameters import Options
+from ..links.regressor import transmission_matrix
 from ..links.verification import EffortErrors
 from ..recording import ArmRecording, IdentificationError, Recording, joined_motions
 from ..sampling import LowPass, cutoff_of, rate_of
 from .curve_fit import SIGNIFICANT
 from .motor import MotorFit, MotorModel, fit_motor, with_motors
-from .options import KEEP, MOTOR_TERMS, ElasticOptions, check_elastic
+from .options import MOTOR_TERMS, ElasticOptions, check_elastic, coupled_springs, laws
 from .springs import SpringFit, spring_of_joint, with_springs
 
 # Laws that :func:`.fit_motor` finds from deflections and motor efforts alone.
@@ -139,9 +140,12 @@ def identify_elasticity(
     whole, report = joined_motions(training), progress or (lambda step, done: None)
     terms = options.terms(robot)
     springs, motors, notes = dict[str, SpringFit](), dict[str, MotorFit](), list[str]()
+    shared, T = coupled_springs(robot), transmission_matrix(robot)
     for k, joint in enumerate(robot.independent_joints):
+        if joint.name in shared:
+            continue
         report("springs and motors", k / robot.n)
-        columns = _Columns.of(whole, k)
+        columns = _Columns.of(whole, k, T)
         try:
             spring, motor, doubt = _identify_joint(joint, columns, options, terms)
         except IdentificationError as error:
@@ -154,6 +158,8 @@ def identify_elasticity(
             notes += [f"{joint.name}, {part}: {line}" for line in (() if part_fit is None else part_fit.undetermined)]
     if not (springs or motors):
         raise IdentificationError(notes[0])
+    if shared:
+        notes.append(f"springs and motors of {', '.join(shared)}, which share a spring, are those of the file")
     return Elasticity(springs, motors, tuple(notes))
 
 
@@ -178,21 +184,41 @@ def measured(values: Array) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Columns:
-    """Signals of one joint (N,); None if not recorded."""
+    """Signals of one joint, and of the motor in its position (N,); None if not recorded.
+
+    Without a transmission, the joint's side of the transmission is the motor, and the motor's load the spring's effort.
+
+    Attributes:
+        theta: motor.
+        behind: motors on the joint's side of the transmission, T theta.
+        tau: spring.
+        load: spring efforts at the motor, T' tau.
+        is_coupled: whether a transmission drives the joint with others.
+    """
 
     t: Array
     q: Array
     theta: Array
+    behind: Array
     tau: Array | None
+    load: Array | None
     effort: Array | None
     current: Array | None
     starts: tuple[int, ...]
+    is_coupled: bool
 
     @classmethod
-    def of(cls, whole: ArmRecording, k: int) -> _Columns:
+    def of(cls, whole: ArmRecording, k: int, T: Array | None) -> _Columns:
         columns = [None if x is None else x[:, k] for x in (whole.tau, whole.motor_effort, whole.current)]
         tau, effort, current = (None if x is None or not measured(x) else x for x in columns)
-        return cls(whole.t, whole.q[:, k], whole.theta[:, k], tau, effort, current, whole.starts)
+        theta, behind, load = whole.theta[:, k], whole.theta[:, k], tau
+        coupled = T is not None and bool(np.any(T[k] != np.eye(len(T))[k]))
+        if T is not None and coupled:
+            motors, joints = np.flatnonzero(T[k]), np.flatnonzero(T[:, k])
+            behind = whole.theta[:, motors] @ T[k, motors]
+            efforts = whole.tau[:, joints]
+            load = efforts @ T[joints, k] if all(measured(x) for x in efforts.T) else None
+        return cls(whole.t, whole.q[:, k], theta, behind, tau, load, effort, current, whole.starts, coupled)
 
 
 def _identify_joint(
@@ -206,7 +232,7 @@ def _identify_joint(
     law, current = options.law(joint), x.current if "torque_constant" in terms else None
     if not np.ptp(x.theta) > _REST:
         raise IdentificationError("the motor does not move; its spring and friction stay as in the file")
-    if np.array_equal(x.theta, x.q):
+    if np.array_equal(x.behind, x.q) and not joint.spring.is_rigid:
         raise IdentificationError("the position of the link was not recorded; its spring and motor stay as in the file")
     if x.effort is None and current is None:
         raise IdentificationError(
@@ -215,8 +241,12 @@ def _identify_joint(
     known = None if "rotor_inertia" in terms else float(joint.rotor_inertia)
     model = MotorModel([x for x in terms if x in MOTOR_TERMS], known, hardening=_WITHOUT_SENSOR.get(law, False))
     motor_fit = partial(_fit_motor, joint, x, model)
-    spring, tau = None, x.tau
+    spring, tau = None, x.load
     if tau is None:
+        if x.is_coupled:
+            raise IdentificationError(
+                "efforts of the springs of joints that share motors were not recorded; the motor stays as in the file"
+            )
         if x.effort is None:
             raise IdentificationError(
                 "current and deflection alone leave the unit of effort unknown; record efforts of the spring or motor"
@@ -230,8 +260,8 @@ def _identify_joint(
         spring = _spring_of(motor, law)
         tau = spring.spring.load(x.theta - x.q, np.zeros_like(x.q))
     else:
-        if law != KEEP:
-            spring = spring_of_joint(x.t, x.theta, x.q, tau, law, starts=x.starts)
+        if x.tau is not None and law in laws():
+            spring = spring_of_joint(x.t, x.behind, x.q, x.tau, law, starts=x.starts)
         motor = motor_fit(tau=tau, **({"current": current} if x.effort is None else {"effort": x.effort}))
     if doubt := _doubt(motor):
         if x.tau is None or spring is None:
@@ -269,6 +299,9 @@ def _fit_motor(joint: Joint, x: _Columns, model: MotorModel, **signals: Any) -> 
     if model.rotor_inertia is not None or not of_file or value > SIGNIFICANT * deviation:
         return motor
     kept = fitted(model=replace(model, rotor_inertia=of_file))
+    if joint.spring.is_rigid and motor.samples * ((kept.residual / motor.residual) ** 2 - 1) > SIGNIFICANT**2:
+        line = "rotor_inertia: the efforts of the joint include those of its rotor, which becomes part of the link"
+        return replace(motor, undetermined=(line, *motor.undetermined))
     known = f"{value:.3g} ± {deviation:.2g} is not distinguishable from zero"
     line = f"rotor_inertia: {known if np.isfinite(deviation) else 'no effect on these data'}; file value kept"
     return replace(kept, undetermined=(f"{line}, {of_file:.3g}", *kept.undetermined))
@@ -303,9 +336,10 @@ def elastic_score(robot: Robot, elasticity: Elasticity, recordings: Sequence[Arm
     """
     known = [with_spring_efforts(robot, elasticity, x) for x in recordings]
     joints = zip(robot.independent_joints, elasticity.applied_to(robot).independent_joints, strict=True)
+    T = transmission_matrix(robot)
     errors = {side: np.full((3, robot.n), np.nan) for side in ("springs", "motors")}
     for k, (before, after) in enumerate(joints):
-        parts = [_residuals(before, after, k, *pair, elasticity) for pair in zip(recordings, known, strict=True)]
+        parts = [_residuals(before, after, k, T, *pair, elasticity) for pair in zip(recordings, known, strict=True)]
         for side, rows in errors.items():
             if residuals := [part[side] for part in parts if side in part]:
                 described, identified, efforts = (np.concatenate(x) for x in zip(*residuals, strict=True))
@@ -322,7 +356,13 @@ def low_pass_of(elasticity: Elasticity, name: str, part: ArmRecording, k: int, r
 
 
 def _residuals(
-    before: Joint, after: Joint, k: int, sensed: ArmRecording, recorded: ArmRecording, elasticity: Elasticity
+    before: Joint,
+    after: Joint,
+    k: int,
+    T: Array | None,
+    sensed: ArmRecording,
+    recorded: ArmRecording,
+    elasticity: Elasticity,
 ) -> dict[str, tuple[Array, Array, Array]]:
     """Residuals before and after, and the efforts, of each side that was recorded."""
     motor, spring = elasticity.motors.get(before.name), elasticity.springs.get(before.name)
@@ -331,18 +371,18 @@ def _residuals(
     if (low_pass := low_pass_of(elasticity, before.name, recorded, k, 8)) is None:
         return {}
     period = low_pass.period
-    x, tau = _Columns.of(sensed, k), recorded.tau[:, k]
-    delta, velocity, residuals_of = x.theta - x.q, rate_of(x.theta, period), {}
+    x, load = _Columns.of(sensed, k, T), _Columns.of(recorded, k, T).load
+    delta, velocity, residuals_of = x.behind - x.q, rate_of(x.theta, period), {}
     if spring is not None and x.tau is not None:
-        rate, value = rate_of(delta, period), low_pass(tau[2:-2])
+        rate, value = rate_of(delta, period), low_pass(x.tau[2:-2])
         loads = [
             np.full_like(value, np.nan) if joint.spring.is_rigid else low_pass(joint.spring.load(delta[2:-2], rate))
             for joint in (before, after)
         ]
         residuals_of["springs"] = (value - loads[0], value - loads[1], value)
-    if motor is not None and x.effort is not None:
+    if motor is not None and x.effort is not None and load is not None:
         acceleration, v, effort = rate_of(velocity, period), low_pass(velocity[2:-2]), x.effort[4:-4]
-        load, rest, acceleration = low_pass(tau[4:-4]), low_pass(effort - tau[4:-4]), low_pass(acceleration)
+        rest, load, acceleration = low_pass(effort - load[4:-4]), low_pass(load[4:-4]), low_pass(acceleration)
         inner = low_pass.inner(len(rest))
         rest, acceleration = rest[inner], acceleration[inner]
         residuals = [

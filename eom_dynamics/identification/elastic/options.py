@@ -63,18 +63,41 @@ class ElasticOptions:
 
 
 def check_elastic(robot: Robot, options: ElasticOptions | None = None) -> None:
-    """Raise RobotDescriptionError unless each joint has its own motor and a spring of an identifiable law."""
+    """Raise RobotDescriptionError unless joints have a motor and a spring of an identifiable law each.
+
+    Rigid joints next to elastic ones, joints of a coupled spring, and a transmission are allowed.
+    """
     options = options or ElasticOptions()
-    if robot.coupled_stiffness is not None or robot.transmission is not None:
-        raise RobotDescriptionError(f"{robot.name}: springs or motors that joints share are not identified together")
     options.check(robot)
+    shared, rigid = coupled_springs(robot), [joint.spring.is_rigid for joint in robot.independent_joints]
+    alone = [name for name in robot.joint_names if name not in shared]
+    if not alone:
+        raise RobotDescriptionError(f"{robot.name}: springs that joints share are not identified together")
     for joint in robot.independent_joints:
         law = options.law(joint)
+        if joint.name in shared or (joint.spring.is_rigid and law == joint.spring.kind and not all(rigid)):
+            continue
         if len(joint.spring.motor_suffixes) != 1 or law not in (*laws(), KEEP):
             raise RobotDescriptionError(
                 f"{joint.name}: has a spring of type {joint.spring.kind}; each joint needs one motor behind one of the "
                 f"types {', '.join(sorted(laws()))}"
             )
+
+
+def check_resonance(robot: Robot, options: ElasticOptions) -> None:
+    """Raise RobotDescriptionError unless each joint has its own motor and a spring of an identifiable law."""
+    check_elastic(robot, options)
+    if robot.coupled_stiffness is not None or robot.transmission is not None:
+        raise RobotDescriptionError(f"{robot.name}: springs or motors that joints share have no resonance of their own")
+    for joint in robot.independent_joints:
+        if joint.spring.is_rigid and options.law(joint) == joint.spring.kind:
+            raise RobotDescriptionError(f"{joint.name}: is rigid, and has no resonance")
+
+
+def coupled_springs(robot: Robot) -> tuple[str, ...]:
+    """Names of the joints that share a spring."""
+    joints = () if robot.coupled_stiffness is None else robot.coupled_stiffness[0]
+    return tuple(robot.joint_names[k] for k in joints)
 
 
 def laws() -> dict[str, type[Spring]]:

@@ -36,7 +36,7 @@ from ..recording import IdentificationError, Recording
 from ..sampling import column_lengths, even_signals, least_squares, noise_level
 from .arm import measured
 from .curve_fit import SIGNIFICANT, CurveEstimate, curve_fit
-from .options import ElasticOptions, check_elastic
+from .options import ElasticOptions, check_resonance
 from .springs import with_joints
 
 # First values: antiresonances in the band, and resonances over antiresonances.
@@ -384,7 +384,7 @@ def identify_resonance(
         IdentificationError: the recording does not show the resonance.
     """
     options = options or ElasticOptions()
-    check_elastic(robot, options)
+    check_resonance(robot, options)
     motions = sorted(motors.cleaned().motions(), key=len)
     if not motions:
         raise IdentificationError(f"{motors.name}: has too few samples")

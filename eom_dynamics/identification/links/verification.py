@@ -26,6 +26,8 @@ from .filtering import Filter, FilteredMotion, filtered_motion
 WORSE = 1.05
 """Ratio of RMS errors, identified over given robot, beyond which a prediction is worse."""
 
+_NEGLIGIBLE = 0.01  # added RMS error, relative to the spread of efforts, of a prediction that is as good: noise level
+
 _CHUNK = 50_000  # samples that are evaluated together, as a compromise of speed and memory
 _SPEEDS = 4  # of the spread of efforts
 _DERIVATIVES = 4  # positions, and the time derivatives that a feedforward takes
@@ -47,9 +49,10 @@ class EffortErrors:
 
     @property
     def worse(self) -> NDArray[np.bool_]:
-        """Joints (n,) with a larger RMS error of the identified robot than of the given one, by 5 %."""
+        """Joints (n,) with a larger RMS error of the identified robot: by 5 %, and by 1 % of the spread."""
         with np.errstate(invalid="ignore"):
-            return np.asarray(self.after > WORSE * self.before)
+            added = self.after - self.before
+            return np.asarray((self.after > WORSE * self.before) & (added > _NEGLIGIBLE * self.spread))
 
     @property
     def ratio(self) -> float:

@@ -30,8 +30,9 @@ from ...identification.elastic.arm import (
 from ...identification.elastic.delay import Delay, DriveDelay, combined, drive_delay, period_of
 from ...identification.elastic.options import ElasticOptions, check_elastic
 from ...identification.elastic.resonance import identify_resonance, with_resonance
-from ...identification.links.verification import EffortErrors
-from ...identification.recording import ArmRecording, both_sides
+from ...identification.links.filtering import Filter
+from ...identification.links.verification import EffortErrors, ScoringData
+from ...identification.recording import ArmRecording, TooFewSamplesError, both_sides
 from ...recordings import MotorSource, Source
 from ...recordings.sides import TwoSidedRecording, arm_recordings, motors_alone, motors_in_joint_units
 from ...robot import Robot
@@ -48,7 +49,7 @@ class ElasticFit:
     Attributes:
         robot: as described by its file.
         elasticity: identified springs and rotors.
-        training: both sides of the springs, each motion by itself.
+        training, validation: both sides of the springs, each motion by itself.
         training_score, validation_score: figures of them.
         notes: unidentifiable quantities and warnings, a line each.
     """
@@ -56,6 +57,7 @@ class ElasticFit:
     robot: Robot
     elasticity: Elasticity
     training: tuple[ArmRecording, ...]
+    validation: tuple[ArmRecording, ...]
     training_score: ElasticScore
     validation_score: ElasticScore | None
     notes: tuple[str, ...]
@@ -64,6 +66,23 @@ class ElasticFit:
     def applied_to(self, robot: Robot) -> Robot:
         """The robot with these springs and motors."""
         return self.elasticity.applied_to(robot)
+
+    def command_errors(self, identified: Robot, using: Filter) -> EffortErrors | None:
+        """Errors of motor efforts that the feedforward commands for the recorded motion of the links.
+
+        The data are those of the validation, or else of the training. Returns None if motor efforts were not recorded,
+        or the data are too short for the filter.
+        """
+        parts = []
+        for x in self.validation or self.training:
+            effort = np.where([measured(column) for column in x.motor_effort.T], x.motor_effort, np.nan)
+            if not np.isnan(effort).all():
+                parts.append(replace(x, tau=effort, scale_deviation=None).links(self.robot, "motor efforts"))
+        try:
+            scoring = ScoringData(parts, using, self.robot, motor_side=True) if parts else None
+        except TooFewSamplesError:
+            return None
+        return None if scoring is None else scoring.score(identified, np.zeros(self.robot.n))
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +172,7 @@ def identify_both_sides(
         elasticity = elasticity.without(springs=[*worse["springs"], *same], motors=worse["motors"])
         score, judgement = scores(elasticity)
     notes = list(dict.fromkeys([*notes, *more, *elasticity.notes]))
-    return ElasticFit(robot, elasticity, tuple(parts), score, judgement, tuple(notes))
+    return ElasticFit(robot, elasticity, tuple(parts), tuple(judged), score, judgement, tuple(notes))
 
 
 def _no_better(robot: Robot, elasticity: Elasticity, errors: EffortErrors) -> list[str]:

@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from ...identification import Fit, IdentificationError, Recording, fit, identified_robot, verified
+from ...identification.elastic.options import coupled_springs
+from ...identification.links.verification import EffortErrors
 from ...identification.recording import LEAST_SAMPLES, TooFewSamplesError
 from ...recordings.sides import TwoSidedRecording, read_sides
 from ...recordings.tables import is_table
@@ -58,6 +60,8 @@ class IdentificationResult:
         sources: topics or columns that were read, a line for each recording.
         read: number of samples that were read.
         aliased: that motor efforts alias, a line; empty if they do not.
+        commands: errors of the motor efforts that the feedforward commands; None if motors were not recorded.
+        shared: line on springs that joints share, which stay as in the file; empty without them.
         unvalidated: reason of a missing validation; "" if the result is validated, or no validation was requested.
     """
 
@@ -74,6 +78,8 @@ class IdentificationResult:
     unvalidated: str = ""
     read: int = 0
     aliased: tuple[str, ...] = ()
+    commands: EffortErrors | None = None
+    shared: tuple[str, ...] = ()
 
     @property
     def failures(self) -> tuple[str, ...]:
@@ -84,7 +90,9 @@ class IdentificationResult:
         blind = [_UNVALIDATED.format(self.unvalidated)] if self.unvalidated else []
         unwritten = [self.unwritten] if self.unwritten else []
         kept = [] if self.link_fit.contradictions else _kept(self.link_fit, unexplained=True)
-        return (*self.link_fit.lost, *unwritten, *self.aliased, *blind, *_contradictions(self.link_fit), *kept, *beyond)
+        worse = _worse_commands(self.link_fit, self.commands)
+        first = (*self.link_fit.lost, *unwritten, *self.aliased, *blind, *_contradictions(self.link_fit), *kept)
+        return (*first, *self.shared, *worse, *beyond)
 
     @property
     def unwritten(self) -> str:
@@ -106,7 +114,10 @@ class IdentificationResult:
         links = verified(self.link_fit, written, self.training, self.validation)
         rejected = links.refused and not self.link_fit.refused
         robot = _with(self.original, self.elastic, self.timing) if rejected else self.robot
-        return replace(self, link_fit=links, robot=robot)
+        commands = None
+        if isinstance(self.elastic, ElasticFit):
+            commands = self.elastic.command_errors(robot if rejected else written, links.filter)
+        return replace(self, link_fit=links, robot=robot, commands=commands)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -139,6 +150,26 @@ def _kept(fit: Fit, *, unexplained: bool) -> list[str]:
         for name, unit, after, before in rows
         if name in fit.kept and (name in fit.unexplained) == unexplained
     ]
+
+
+def _worse_commands(fit: Fit, commands: EffortErrors | None) -> list[str]:
+    """Line for each joint with worse motor efforts of commands than by the given file."""
+    if commands is None:
+        return []
+    rows = zip(fit.robot.joint_names, effort_units(fit.robot), commands.after, commands.before, strict=True)
+    return [
+        f"the new file predicts motor efforts of {name} to {number(after)} {unit}, the given file to {number(before)} "
+        f"{unit}; check their sign and unit, or keep its motor, --springs off"
+        for (name, unit, after, before), worse in zip(rows, commands.worse, strict=True)
+        if worse
+    ]
+
+
+def _shared(robot: Robot) -> tuple[str, ...]:
+    """Line on springs that joints share, if there are any."""
+    names = coupled_springs(robot)
+    line = "share a spring: their springs and motors stay as in the file; check them, or accept them with --springs off"
+    return (f"{', '.join(names)} {line}",) if names else ()
 
 
 def _beyond(fit: Fit, tolerance: float) -> list[str]:
@@ -230,6 +261,7 @@ def identify(robot: Robot, request: Request, progress: Progress) -> Identificati
         sources,
         unvalidated="" if judge or request.hold_out == 0 else lacking,
         aliased=tuple(aliased),
+        shared=_shared(robot) if elastic is not None else (),
         read=sum(len(x.links) for x in (*complete, *(() if share else validation)) if x.links is not None),
     )
 

@@ -65,7 +65,7 @@ def identification_result(result: IdentificationResult, about: Mapping[str, str]
     return Result(
         title=f"Identification of {result.robot.name}",
         lead=[*filter(None, [result.unwritten]), *_far_from_file(result)],
-        passed="" if fit is None else _improvement(fit),
+        passed="" if fit is None else _improvement(fit, result.commands),
         sections=sections,
         by_joint=_elastic_by_joint(elastic) if fit is None else _by_joint(result, fit),
         notes=result.notes,
@@ -75,6 +75,7 @@ def identification_result(result: IdentificationResult, about: Mapping[str, str]
             "joints": list(result.robot.joint_names),
             **({} if fit is None else _links_as_json(fit)),
             "elastic": None if elastic is None else elastic_as_json(elastic),
+            **({} if result.commands is None else {"motor_efforts": error_figures(result.commands)}),
             "timing": None if result.timing is None else result.timing.as_json(),
         },
         about=about,
@@ -107,12 +108,15 @@ def _far_from_file(result: IdentificationResult) -> list[str]:
     return [*lines, *([f"… and {len(far) - _NAMED} more far from the file"] if len(far) > _NAMED else [])]
 
 
-def _improvement(fit: Fit) -> str:
-    if not np.isfinite(fit.judged.ratio):
+def _improvement(fit: Fit, commands: EffortErrors | None) -> str:
+    """Headline: error of motor efforts if they were recorded, else of the fitted efforts."""
+    errors = fit.judged if commands is None or not np.isfinite(commands.ratio) else commands
+    if not np.isfinite(errors.ratio):
         return ""
+    what = "residual" if errors is fit.judged else "error of motor efforts"
     kept = f"; {', '.join(fit.kept)}: as in the file that was given" if fit.kept else ""
     return (
-        f"RMS residual on {judged(fit)} {number(100 * fit.judged.ratio)} % of the given file's, geometric mean of the "
+        f"RMS {what} on {judged(fit)} {number(100 * errors.ratio)} % of the given file's, geometric mean of the "
         f"joints{kept}"
     )
 

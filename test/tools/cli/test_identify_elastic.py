@@ -19,8 +19,8 @@ from urdf_arms import urdf_arm
 from eom_dynamics import Dynamics, ElasticArm, Robot, load_robot
 from eom_dynamics.actuators.friction import FRICTIONLESS
 from eom_dynamics.actuators.springs import RIGID, LinearSpring
+from eom_dynamics.identification import Options, ResonanceFit
 from eom_dynamics.identification import Recording as MotorRecording
-from eom_dynamics.identification import ResonanceFit
 from eom_dynamics.identification.elastic.delay import Delay, DriveDelay
 from eom_dynamics.recordings import MotorSource, Source
 from eom_dynamics.recordings.sides import TwoSidedRecording
@@ -31,9 +31,9 @@ from eom_dynamics.simulation.feedforward_comparison import perturbed
 from eom_dynamics.simulation.simulated_robot import SensorNoise
 from eom_dynamics.tools.cli.identify import robot_file
 from eom_dynamics.tools.cli.main import main
-from eom_dynamics.tools.identify import run
+from eom_dynamics.tools.identify import Request, run
 from eom_dynamics.tools.identify.elastic import CommandTiming, ResonanceResult, command_timing
-from eom_dynamics.tools.identify.summary import identified_numbers
+from eom_dynamics.tools.identify.summary import identification_result, identified_numbers
 from eom_dynamics.trajectory import paper_motion
 
 
@@ -468,6 +468,21 @@ def test_an_uncertain_delay_is_not_written() -> None:
     interpolating = CommandTiming(found, Delay(2e-3, 0.0), "linear")
     assert interpolating.drive_delay == pytest.approx(1e-3)
     assert "without 100 % of the period, is 1.000 ms" in interpolating.as_text()[0]
+
+
+def test_worse_commands_and_shared_springs_need_action(source: Recording, described: str, tmp_path: Path) -> None:
+    """The new file predicts links better, but its motor efforts worse, beyond 1 % of them."""
+    path = write(tmp_path / "run.npz", source.t, columns(source))
+    request = Request(training=(path,), link_options=Options(cutoff=8.0))
+    found = run.identify(load_robot(described), request, lambda step, done: None)
+    found = found.verified(found.robot)
+    assert found.failures == () and found.commands is not None
+    assert np.all(found.commands.after < 0.2 * found.commands.before)
+    assert identification_result(found, {}).passed.startswith("RMS error of motor efforts on validation ")
+    worse = replace(found.commands, after=1.1 * found.commands.before + 0.02 * found.commands.spread)
+    lines = replace(found, commands=worse, shared=("shared",)).failures
+    assert lines[0] == "shared" and len(lines) == 3
+    assert lines[2].startswith("the new file predicts motor efforts of joint_2 to")
 
 
 def test_what_a_urdf_cannot_hold_is_told(tmp_path: Path) -> None:
