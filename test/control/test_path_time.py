@@ -88,6 +88,18 @@ def test_every_arm_keeps_its_path_and_its_limits(name):
     assert found.ok, str(found)
 
 
+@pytest.mark.parametrize("share", [0.2, 0.4, 0.6])
+def test_a_motion_at_its_limits_pauses_and_resumes_within_them(arm, share):
+    motion = fast(arm, np.random.default_rng(9), fastest=True).stretched(1.02)
+    T = motion.end
+    events = [(share * T, "pause"), (share * T + 2.5, "resume"), (share * T + 4.5, 0.5)]
+    (states, _, pace), loop = played(arm, motion, events, T + 6.0, step=10 * STEP)
+    assert pace.min() == 0 or (1 - share) * T < 1.0  # the end of the path is nearer than a stop
+    assert loop.number("finished") == 1 and loop.number("over_limits") == 0
+    found = check(arm, Samples(1e-8 * STEP * np.arange(len(states)), *np.moveaxis(states, 1, 0)))
+    assert found.ok, str(found)
+
+
 def test_a_pause_shortly_before_the_end_of_a_path_rests_there(arm):
     motion = fast(arm, np.random.default_rng(8))
     T = motion.end

@@ -267,7 +267,8 @@ class PaceTable {
 
     std::int64_t segment(double place) const noexcept
     {
-        return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::floor((place - start_) / width_)), first_, segments_ - 1);
+        const double found = std::floor((place - start_) / width_);
+        return static_cast<std::int64_t>(std::clamp(found, static_cast<double>(first_), static_cast<double>(segments_ - 1)));
     }
     const Segment &at(std::int64_t k) const noexcept { return ring_[static_cast<std::size_t>(k) % SIZE]; }
 
