@@ -323,13 +323,12 @@ class ControlLoop:
 
         Args:
             payload: payload of the tool.
-            blend_time: blend time of the efforts, s.
+            blend_time: minimum time of the change of efforts, s.
             q: measured position (n,), at which the limits are checked if there is no command.
 
         Raises:
             RobotDescriptionError: unknown tool, or physically inconsistent inertia.
-            StateError: invalid blend time, too many pending changes, or limits that do not allow the payload (with
-                ``limits: refuse``).
+            StateError: invalid blend time, or an arm that cannot hold the payload (with ``limits: refuse``).
         """
         tool, parameters = payload.at_tool(self.arm.robot)
         self.table.prepare_payload()

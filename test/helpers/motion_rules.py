@@ -191,6 +191,7 @@ class MotionRules:
                 continue
             first = k + int(begins[0])
             others = ~x.marks.undisturbed | (x.marks.posted & (np.arange(len(q)) > first))
+            others |= x.record.numbers["touched"] > 0  # contact makes the arm retract
             ends = np.flatnonzero((x.leader[first:] != AIMING) | others[first:])
             rows = slice(first, first + int(ends[0]) if len(ends) else len(q))
             start, target = q[k - 1], np.where(np.isfinite(x.marks.target[k]), x.marks.target[k], q[k - 1])

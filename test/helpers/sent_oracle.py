@@ -271,8 +271,6 @@ class SentOracle:
         by_motor = np.isfinite(self.speed)
         # Steps of a continuing stop agree with its velocities, as for other motions if limits are reported.
         skip = _unsteady(record, marks) | ((leader[1:] == STOP) & (leader[:-1] == STOP))
-        if settings.limits != "refuse":  # except steps of a payload beyond limits, which are reported
-            skip |= np.any(np.diff(record.setpoint["P"], axis=0), axis=1)
         if settings.limits == "warn":
             skip |= np.isin(leader[1:], OWN)
         if settings.others.get("permissive"):
@@ -299,8 +297,6 @@ class SentOracle:
         position = record.numbers["mode"] == POSITION
         skip = _unsteady(record, marks) | ~(position[1:] & position[:-1])
         skip |= _entered(record)  # of a blend of modes
-        if settings.limits == "warn":  # effort changes by a payload are reported
-            skip |= np.any(np.diff(record.setpoint["P"], axis=0), axis=1)
         skip |= (leader[1:] == STOP) & (leader[:-1] == STOP)
         if settings.others.get("permissive"):
             skip |= leader[1:] == STREAM
@@ -363,11 +359,6 @@ class SentOracle:
             sums = np.array([self.arm.side.motor_sums(list(row)) for row in effort[rows]])
             sums = np.maximum(np.abs(sums), np.abs(record.sent["sent_effort"][rows]))
             passes += np.maximum(sums - self.joint_effort, 0)[:, self.motor_joint] @ np.abs(self.loads).T
-        # Rates of a payload that starts to change, or blends in a long cycle, differ from adjacent cycles.
-        carries = np.any(np.diff(record.setpoint["P"], axis=0)[rows], axis=1) | np.any(
-            record.setpoint["Pd"][rows + 1], axis=1
-        )
-        predicted *= np.where(carries, 2.0, 1.0)[:, None]
         allowed = predicted + passes + friction + loss + CHANGE * self.scale + 1e-9
         change = np.abs(effort[rows + 1] - effort[rows])
         for found in _beyond("change of leader", change, allowed):
@@ -580,7 +571,6 @@ class SentOracle:
             recent = slice(max(k - 320, 0), k)
             last = slice(max(k - 12, 0), k + 1)
             others = (leader[last] != leader[k]).any() or marks.stop_asked[last].any()
-            others = others or np.any(np.diff(record.setpoint["P"][k - 1 : k + 1], axis=0))  # with another weight
             resumes = record.numbers["status"][k] != record.numbers["status"][k - 1]
             if others or resumes:
                 continue
@@ -618,8 +608,6 @@ class SentOracle:
         for k in np.flatnonzero((record.code == Refusal["motor_step"]) & ~given):
             goes_on = k > 1 and leader[k - 1] in (PLAYING, AIMING) and leader[k - 2] == leader[k - 1]
             others = marks.posted[k] or record.numbers["touched"][k]  # a target, also from a contact, is blocked
-            # In a late cycle, a payload has all its time, as efforts of the motion have.
-            others = others or (marks.jumped[k] and np.any(record.setpoint["Pd"][k - 1 : k + 1]))
             if goes_on and not (others or marks.restarted[k - 2 : k + 1].any()):
                 yield Finding("motion is blocked", int(k), 0, 1.0, 0.0)
 

@@ -85,6 +85,8 @@ class Commander : public Evaluation<Robot> {
             output.sent = sent;
         leader_ = Leader::none;
         output.setpoint = robot.rest();
+        if (!passes)
+            payload_.complete();
         filter_.forget();
         present_filter_.forget();
         feedback_.forget();
@@ -125,20 +127,18 @@ class Commander : public Evaluation<Robot> {
     ///
     /// The command is the feedforward at the command lead, with the motion `ahead` there, or else extrapolated from x. Limits are
     /// checked first, then the step from the last command; complete() adds feedback and the drive command. With `refusable` false,
-    /// limits and steps cannot refuse x. In that case, and for targets, a payload change beyond limits is frozen: see
-    /// yield_payload(). `held` postpones pending payload changes, which the limit checks of stops and pace changes do not include.
+    /// limits and steps cannot refuse x. With `held`, a pending payload change waits, because the limit checks of pace changes do
+    /// not include it.
     bool accept(const Setpoint<Robot> &x, std::int64_t stamp, Leader leader, bool refusable = true,
                 const State<n> *ahead = nullptr, bool held = false) noexcept
     {
-        payload_.hold(held);
         payload_stamp_ = leader == Leader::setpoints ? stamp : 0;
         const Refusal why = leader == Leader::setpoints ? Refusal::none : Base::objection(x); // the stream validates setpoints
         if (why != Refusal::none && (refusable || why != Refusal::free_fall)) {
             refuse(why);
             return false;
         }
-        const bool yields = (!refusable || leader == Leader::target) && Base::limited();
-        if (!evaluate(x, stamp, ahead, payload_) || (yields && !meets() && !yield_payload(x, stamp, ahead))) {
+        if (!evaluate(x, stamp, ahead)) {
             exceeded_ = result_;
             exceeding_ = candidate_;
             const Reason far = Limits<Robot>::far(robot, own().q);
@@ -156,9 +156,7 @@ class Commander : public Evaluation<Robot> {
             if (blocked_.quantity == Quantity::motor_position)
                 gate_.change(); // blend positions into a stop that ignores noise or is at rest
         }
-        payload_.keep(payload_stamp_, paced_);
-        if (refusable && (leader != Leader::target || leader_ != leader))
-            payload_.resume();
+        commit_payload(held);
         keep(stamp, leader, exceeds);
         return true;
     }
@@ -169,7 +167,7 @@ class Commander : public Evaluation<Robot> {
         const Status status = output.status;
         accept(output.setpoint, stamp_ ? stamp_ + step : 0, leader_, false);
         output.status = status;
-        payload_.go_by_clock();
+        payload_.follow_clock();
     }
 
     /// Add feedback and the drive command to the output. In compliant modes, motor position commands equal measured positions.
@@ -262,9 +260,10 @@ class Commander : public Evaluation<Robot> {
     {
         Setpoint<Robot> &x = candidate_ = Base::resting();
         x.deflection.fill(Robot::settled);
-        payload_.hold(false);
-        payload_.at(0, paced_, x);
-        payload_.keep(0, paced_);
+        payload_stamp_ = 0;
+        payload_.advance(0, paced_);
+        payload_.apply(x);
+        commit_payload(false);
         x.Pd = x.Pdd = {};
         output.setpoint = x;
         output.status = Status::fresh;
@@ -294,12 +293,54 @@ class Commander : public Evaluation<Robot> {
     const Setpoint<Robot> &own() const noexcept { return leads() ? setpoint_ : candidate_; }
     bool meets() const noexcept { return Limits<Robot>::meets(robot, own(), result_, shafts_); }
 
-    /// Compute the command of x with `payload`. Returns true if it is finite, also in drive units.
-    bool evaluate(const Setpoint<Robot> &x, std::int64_t stamp, const State<n> *ahead,
-                  const PayloadBlend<Robot> &payload) noexcept
+    /// Extrapolate x to the command lead, or set its motion `ahead` there.
+    void lead(Setpoint<Robot> &x, const State<n> *ahead) const noexcept
+    {
+        if (!leads())
+            return;
+        advance(x, static_cast<Scalar>(robot.command_lead()));
+        if (ahead) {
+            take(*ahead, x);
+            accompany(x, std::llround(1e9 * robot.command_lead()));
+        }
+    }
+
+    /// Call `call` with the commands of x before and after the present payload change, without transients.
+    template <class Function>
+    void compare_payloads(Setpoint<Robot> x, const Function &call) noexcept
+    {
+        Command<Robot> before, after;
+        x.deflection.fill(Robot::settled);
+        x.friction_state = Robot::settled_friction;
+        payload_.apply_before(x);
+        robot.feedforward(x, before);
+        payload_.apply_after(x);
+        robot.feedforward(x, after);
+        call(before, after);
+    }
+
+    /// Commit the payload of the candidate, and start a pending change unless it is `held`.
+    void commit_payload(bool held) noexcept
+    {
+        payload_.commit(payload_stamp_, paced_);
+        if (held || !payload_.can_begin())
+            return;
+        payload_.begin();
+        if (parameters.limits != LimitPolicy::ignore)
+            compare_payloads(candidate_, [this](const auto &...commands) { payload_.begin_fade(robot, commands...); });
+    }
+
+    /// Compute the command of x. Returns true if it is finite, also in drive units.
+    bool evaluate(const Setpoint<Robot> &x, std::int64_t stamp, const State<n> *ahead) noexcept
     {
         candidate_ = x;
-        payload.at(payload_stamp_, paced_, candidate_);
+        payload_.advance(payload_stamp_, paced_);
+        if (payload_.is_fading() && parameters.limits != LimitPolicy::ignore) {
+            lead(candidate_, ahead);
+            compare_payloads(candidate_, [this](const auto &...commands) { payload_.slow_down(robot, commands...); });
+            candidate_ = x;
+        }
+        payload_.apply(candidate_);
         if (leads())
             setpoint_ = candidate_;
         if (apart()) {
@@ -308,39 +349,13 @@ class Commander : public Evaluation<Robot> {
             setpoint_.deflection = candidate_.deflection;
             setpoint_.friction_state = candidate_.friction_state;
         }
-        if (leads())
-            advance(candidate_, static_cast<Scalar>(robot.command_lead()));
-        if (leads() && ahead) {
-            take(*ahead, candidate_);
-            accompany(candidate_, std::llround(1e9 * robot.command_lead()));
-        }
+        lead(candidate_, ahead);
         Base::compute(filter_, stamp);
         if (!(finite(result_) && Base::can_be_sent()))
             return false;
         if (parameters.limits != LimitPolicy::ignore)
             robot.drive(result_, shafts_);
         return true;
-    }
-
-    /// Freeze the payload in a stop or a change of pace, or if its change takes the command further beyond limits. Returns true if
-    /// the command is finite.
-    bool yield_payload(const Setpoint<Robot> &x, std::int64_t stamp, const State<n> *ahead) noexcept
-    {
-        PayloadBlend<Robot> before = payload_;
-        if (!before.stay(true))
-            return true;
-        const bool stays = payload_.held() || (evaluate(x, stamp, ahead, before) && meets());
-        Limits<Robot> limits(robot);
-        limits.widen(own(), result_, shafts_);
-        evaluate(x, stamp, ahead, payload_);
-        if (!stays && limits.excess(own(), result_, shafts_) <= LIMIT_TOLERANCE)
-            return true;
-        Base::find_overload();
-        counts.refused_payloads += !Base::payload_stays();
-        payload_refusal_ = Base::NO_FURTHER;
-        payload_.stay();
-        gate_.renew(); // payload rates step to zero
-        return evaluate(x, stamp, ahead, payload_);
     }
 
     /// Check the last result against limits, and set `exceeds`. Returns false if it is refused. After a setpoint of a stream, the

@@ -49,18 +49,17 @@ class Evaluation {
         return std::all_of(base.f.begin(), base.f.end(), none) ? Refusal::free_fall : Refusal::none;
     }
 
-    /// Returns the largest excess of a motion over limits widened to its start. The motion starts at `begin`, ns, lasts `duration`
-    /// s, and is sampled until the excess reaches `least`. Dampers and friction have no transients; the payload changes with time.
-    /// Returns infinity if the motors cannot realize the motion.
+    /// Returns the largest excess of a motion over limits widened to its start. The motion is sampled until the excess reaches
+    /// `least`. Dampers and friction have no transients. Returns infinity if the motors cannot realize the motion.
     template <class Motion>
-    double excess_of(const Motion &motion, std::int64_t begin, double duration, std::size_t samples, double least) noexcept
+    double excess_of(const Motion &motion, std::size_t samples, double least) noexcept
     {
         Limits<Robot> limits(robot);
         double most = 0;
         for (std::size_t k = 0; k <= samples && most < least; ++k) {
             const double part = static_cast<double>(k) / static_cast<double>(samples);
             motion(part, candidate_);
-            most = std::max(most, excess_at(candidate_, begin + std::llround(1e9 * part * duration), limits, k == 0));
+            most = std::max(most, excess_at(candidate_, limits, k == 0));
         }
         return most;
     }
@@ -73,38 +72,36 @@ class Evaluation {
         take(state, x);
     }
 
-    /// Returns the excess of x at `time`, ns, over the limits reduced by `margin`, and at least `least`. With `widens`, first widen
-    /// the limits to contain x, as at the start of a motion.
-    double excess_at(const Setpoint<Robot> &x, std::int64_t time, Limits<Robot> &limits, bool widens, double margin = 0,
-                     double least = 0) noexcept
+    /// Returns the excess of x over the limits reduced by `margin`, and at least `least`, at both ends of a payload change. With
+    /// `widens`, first widen the limits to contain x, as at the start of a motion.
+    double excess_at(const Setpoint<Robot> &x, Limits<Robot> &limits, bool widens, double margin = 0, double least = 0) noexcept
     {
         if (&x != &candidate_)
             candidate_ = x;
-        payload_.predict(paced_ + (time - latest), paced_, candidate_);
-        return excess(limits, widens, margin, least);
+        payload_.apply_present(candidate_);
+        const double present = excess(limits, widens, margin, least);
+        return foresee(candidate_) ? std::max(present, excess(limits, widens, margin, least)) : present;
     }
 
-    /// Returns the excess of the last evaluated setpoint with the worst payload expected within `time` s: see PayloadBlend::expect.
-    double excess_awaited(Limits<Robot> &limits, double margin = 0, double least = 0, double time = -1) noexcept
+    /// Returns the excess of the last evaluated setpoint with the final payload.
+    double excess_awaited(Limits<Robot> &limits, double margin = 0, double least = 0) noexcept
     {
-        double most = least;
-        const bool begins = !output.valid && payload_.steps(); // the first command does not step
-        for (const bool halfway : {false, true})
-            if (most <= LIMIT_TOLERANCE && !(halfway && begins) && payload_.expect(time, halfway, candidate_))
-                most = std::max(most, excess(limits, false, margin, least));
-        return most;
+        if (!payload_.is_changing())
+            return least;
+        payload_.apply_final(candidate_);
+        return excess(limits, false, margin, least);
     }
 
     /// Returns the most violated limit of this motion, and records the command there as the last violation.
     template <class Motion>
-    EOM_SELDOM Reason worst_of(Refusal why, const Motion &motion, std::int64_t begin, double duration, std::size_t samples) noexcept
+    EOM_SELDOM Reason worst_of(Refusal why, const Motion &motion, std::size_t samples) noexcept
     {
         Limits<Robot> limits(robot);
         double most = 0;
         for (std::size_t k = 0; k <= samples; ++k) {
             const double part = static_cast<double>(k) / static_cast<double>(samples);
             motion(part, candidate_);
-            const double found = excess_at(candidate_, begin + std::llround(1e9 * part * duration), limits, k == 0);
+            const double found = excess_at(candidate_, limits, k == 0);
             if (found > most) {
                 most = found;
                 exceeded_ = result_;
@@ -124,7 +121,7 @@ class Evaluation {
             return true;
         candidate_ = robot.rest();
         candidate_.q = q;
-        foresee(candidate_);
+        payload_.apply_final(candidate_);
         if (settle() && Limits<Robot>::meets_others(robot, candidate_, result_, shafts_))
             return true;
         overload_ = {};
@@ -132,28 +129,30 @@ class Evaluation {
         return false;
     }
 
-    /// Set the payload of x to its final value. Returns true if the payload will change.
+    /// Set the payload of x to its value after the present change. Returns true if the payload changes.
     bool foresee(Setpoint<Robot> &x) const noexcept
     {
-        payload_.predict(paced_, paced_, x);
-        const bool changes = payload_.expect(-1, false, x);
-        x.Pd = x.Pdd = {};
-        return changes;
+        if (!payload_.is_fading())
+            return false;
+        payload_.apply_after(x);
+        return true;
     }
 
-    /// Set the payload from the next setpoint on: see PayloadBlend::change. Call in the thread of update(). With `limits: refuse`,
-    /// the arm must be able to hold and reach the payload at rest, at `links`, rad or m (null: commanded position). Returns the
-    /// refusal text, or null.
+    /// Set the payload from the next setpoint on: see PayloadFade::change. Call in the thread of update(). With `limits: refuse`,
+    /// the arm must be able to hold the payload at rest, at `links`, rad or m (null: commanded position). Returns the refusal
+    /// text, or null.
     template <class... Changed>
     const char *carry(const JointVector<Robot> *links, const Changed &...changed) noexcept
     {
         overload_ = {};
-        const PayloadBlend<Robot> before = payload_;
+        const PayloadFade<Robot> before = payload_;
         payload_refusal_ = robot.carries() ? payload_.change(changed...) : "export feedforward_with_payload as well, for payloads";
         if (!payload_refusal_ && overloads(links)) {
             payload_ = before;
             payload_refusal_ = OVERLOADED;
         }
+        if (!output.valid)
+            payload_.complete();
         counts.refused_payloads += payload_refusal_ != nullptr;
         return payload_refusal_;
     }
@@ -173,12 +172,10 @@ class Evaluation {
 
     /// Text of the last payload refusal, or null.
     const char *payload_refusal() const noexcept { return payload_refusal_; }
-    /// Returns true if limits have stopped an accepted payload change.
-    bool payload_stays() const noexcept { return payload_refusal_ == NO_FURTHER; }
     /// Limit that a refused payload or target would exceed.
     const Reason &overload() const noexcept { return overload_; }
     /// Returns true if a payload change is active or pending.
-    bool blending() const noexcept { return payload_.blending(); }
+    bool blending() const noexcept { return payload_.is_changing(); }
     bool payload_waits() const noexcept { return payload_.waits(); }
     /// Returns true if a motion planned with another payload may exceed limits (limits: refuse).
     bool loaded() const noexcept { return parameters.limits == LimitPolicy::refuse && payload_.loads(); }
@@ -191,7 +188,7 @@ class Evaluation {
         const auto flow = [&](const JointVector<Robot> &q) {
             candidate_ = x;
             candidate_.q = q;
-            payload_.at(0, paced_, candidate_);
+            payload_.apply_present(candidate_);
             compute(filter_, 0);
             JointVector<Robot> away = sides_of(robot, result_.motor_position);
             for (std::size_t i = 0; i < n; ++i)
@@ -233,8 +230,7 @@ class Evaluation {
                 find_links(measured, x);
             x.qd = {};
             candidate_ = x;
-            payload_.at(0, paced_, candidate_);
-            candidate_.Pd = candidate_.Pdd = {};
+            payload_.apply_present(candidate_);
             compute(filter_, 0);
             final_efforts_ = finite(result_);
             if (final_efforts_ && limited()) // final efforts cannot be refused
@@ -296,7 +292,7 @@ class Evaluation {
         return true;
     }
 
-    /// Returns true if the resting arm cannot hold or reach the pending payload within limits.
+    /// Returns true if the resting arm cannot hold the pending payload within limits.
     bool overloads(const JointVector<Robot> *links) noexcept
     {
         if (!limited() || !(output.valid || links))
@@ -305,7 +301,7 @@ class Evaluation {
         Setpoint<Robot> x = resting();
         if (links)
             x.q = *links;
-        excess_at(x, latest, limits, true);
+        excess_at(x, limits, true);
         if (excess_awaited(limits) <= LIMIT_TOLERANCE)
             return false;
         find_overload();
@@ -413,10 +409,9 @@ class Evaluation {
     Command<Robot> exceeded_;
     Setpoint<Robot> exceeding_;
     // Payload along the loop time paced_, ns: the sum of the steps of cycles.
-    PayloadBlend<Robot> payload_;
+    PayloadFade<Robot> payload_;
     std::int64_t paced_ = 0;
-    static constexpr const char *OVERLOADED = "give mass in kg, centre of mass in m, and a blend_time that is long enough",
-                                *NO_FURTHER = "limits allow no more of it here: set a lighter one, or move";
+    static constexpr const char *OVERLOADED = "give mass in kg and centre of mass in m, or move to a position that can hold it";
     const char *payload_refusal_ = nullptr;
     // Limit that a refused payload or target would exceed.
     Reason overload_;

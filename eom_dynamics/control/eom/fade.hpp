@@ -19,8 +19,8 @@ namespace eom {
 /// Every hand-over uses it: mode, source, payload, motor positions, auxiliary inputs, and the efforts of deactivation.
 class Fade {
   public:
-    /// Largest rate of a unit offset that fades within 1 s.
-    static constexpr double STEEPEST = 1.875;
+    /// Largest rate of a unit offset that fades within 1 s, and its largest second derivative, 10 / sqrt(3).
+    static constexpr double STEEPEST = 1.875, MOST_BENT = 5.7735026918962576;
 
     /// Weight at the fraction `u` of the duration.
     static double weight_at(double u) noexcept
@@ -60,12 +60,18 @@ class Fade {
 
     /// Advance by `step` ns.
     void advance(std::int64_t step) noexcept { elapsed_ = std::min(elapsed_ + step, duration_); }
-    /// Advance more slowly if the `rates` of the command itself leave too little of `limits` to the offsets.
+    /// Advance by a share of `step` ns.
+    void advance(std::int64_t step, double share) noexcept
+    {
+        const double mean = (std::exchange(share_, share) + share) / 2; // mean, so that positions match velocities
+        advance(std::llround(mean * static_cast<double>(step)));
+    }
+    /// Returns the share of a step of `step` ns with which `offsets` keep `limits`, in addition to the `rates` of the command itself.
     template <class Values>
-    void advance(std::int64_t step, const Values &offsets, const Values &limits, const Values &rates) noexcept
+    double share(std::int64_t step, const Values &offsets, const Values &limits, const Values &rates) const noexcept
     {
         if (!is_active())
-            return;
+            return 1;
         const double steepness = std::min(slope(elapsed_), slope(std::min(elapsed_ + step, duration_))); // grows within the cycle
         double least = 1;
         for (std::size_t i = 0; i < offsets.size(); ++i) {
@@ -73,13 +79,17 @@ class Fade {
             if (needed > room)
                 least = std::min(least, std::max(room, 0.0) / needed);
         }
-        const double mean = (std::exchange(share_, least) + least) / 2; // mean, so that positions match velocities
-        advance(std::llround(mean * static_cast<double>(step)));
+        return least;
     }
 
-    /// Weight, and its rate, 1/s.
+    /// Weight, its rate, 1/s, and its second derivative at a constant share of the time, 1/s^2.
     double weight() const noexcept { return weight_at(fraction(elapsed_)); }
     double rate() const noexcept { return share_ * slope(elapsed_); }
+    double second() const noexcept
+    {
+        const double scale = share_ / seconds(duration_);
+        return scale * scale * bend_at(fraction(elapsed_));
+    }
 
   private:
     /// Usable fraction of limits, because rates grow within a cycle.
@@ -120,7 +130,7 @@ class PositionFade {
     {
         if (!is_active())
             return;
-        fade_.advance(step, whole_, robot_.motor_speed, y.motor_velocity);
+        fade_.advance(step, fade_.share(step, whole_, robot_.motor_speed, y.motor_velocity));
         find(x);
     }
 

@@ -87,7 +87,7 @@ class Gate {
         JointVector<Robot> rates = y.taud; // at the start or end of the cycle
         for (std::size_t i = 0; i < n; ++i)
             rates[i] = std::max(std::fabs(rates[i]), std::fabs(sent_[latest_].command.taud[i]));
-        efforts_.fade.advance(step, efforts_.joints, robot_.upper.taud, rates);
+        efforts_.fade.advance(step, efforts_.fade.share(step, efforts_.joints, robot_.upper.taud, rates));
         if (step > 0)
             latest_ = 1 - latest_, efforts_before_ = efforts_;
         else if (!efforts_.of_mode) // this command replaces the last command of the same time

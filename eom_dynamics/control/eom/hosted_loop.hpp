@@ -316,7 +316,7 @@ struct Hosted final : eom_loop {
     LoopParameters<Robot> parameters, in_effect;
     Measurement<Robot> measured, present;
     Setpoint<Robot> given, posted;
-    typename PayloadBlend<Robot>::Parameters carried{}; ///< by eom_loop_carry()
+    typename PayloadFade<Robot>::Parameters carried{}; ///< by eom_loop_carry()
     Payload<Robot> payload;                             ///< by eom_loop_post_payload()
     /// Checks of measurements before each cycle, and of samples.
     MeasurementCheck<Robot> check{robot}, sample_check{robot};

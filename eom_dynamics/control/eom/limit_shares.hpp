@@ -121,7 +121,7 @@ class LimitShares {
         else if (!plans_ && commander.leader() == Leader::stop && commander.company.fades())
             commander.accompany(setpoint_, std::llround(1e9 * time));
         const double now = at(time);
-        return commander.blending() && commander.foresee(setpoint_) ? std::max(now, at(time)) : now;
+        return commander.foresee(setpoint_) ? std::max(now, at(time)) : now;
     }
 
   private:

@@ -129,7 +129,7 @@ enum class OffPath { nothing, target, references };
     X(bool, touched, loop.touched()) X(bool, blinded, loop.blinded()) X(bool, early_waits, loop.early()) \
     X(bool, paused, loop.paused) X(double, speed_scaling, loop.speed_scaling) X(double, slowed_to, loop.governor().least()) \
     X(std::int64_t, latest, loop.clock()) X(std::int64_t, moved_at, loop.moved_at()) X(double, lost_time, loop.lost_time()) \
-    X(Mode, mode, commander.mode()) X(bool, payload_stays, commander.payload_stays()) \
+    X(Mode, mode, commander.mode()) \
     X(bool, final_efforts, commander.final_efforts()) X(std::size_t, beyond_limit, commander.led_beyond()) \
     X(std::size_t, too_fast, commander.guided_too_fast()) X(double, guided_speed, commander.impedance().guided_speed()) \
     X(double, guided_limit, commander.guided_limit()) \

@@ -58,7 +58,7 @@ class PaceKeeper {
         if (pace == 0)
             return true;
         PaceCheck<Robot> check(commander_);
-        check.begin_rest(place, end, pace, now, begins);
+        check.begin_rest(place, end, pace, begins);
         int left = PaceCheck<Robot>::MAX_PLACES + 1;
         return check.advance(path, left) == Result::passed;
     }
@@ -195,13 +195,13 @@ class PaceKeeper {
         rest_ = checked_rest_;
         checks_ = true;
         if (rest_)
-            check_.begin_rest(place, end_, to, begin_ - ahead(), false);
+            check_.begin_rest(place, end_, to, false);
         else
             begin_check();
         return true;
     }
 
-    void begin_check() noexcept { check_.begin(change_, begin_ - ahead(), instants(change_.duration()), MARGIN, table_.last_place()); }
+    void begin_check() noexcept { check_.begin(change_, instants(change_.duration()), MARGIN, table_.last_place()); }
     static int instants(double duration) noexcept { return static_cast<int>(std::min(duration, 3.0) / INTERVAL); }
 
     /// Number of setpoints to check in a cycle of `period` s, with `rate` in 1 ms.

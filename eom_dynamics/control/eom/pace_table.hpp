@@ -31,12 +31,11 @@ class PaceCheck {
 
     explicit PaceCheck(Commander<Robot> &commander) noexcept : commander_(commander), limits_(commander.robot) {}
 
-    /// Start to check `change`, which starts at loop time `time`, ns, at `count` instants after its start, with `margin` to limits,
+    /// Start to check `change` at `count` instants after its start, with `margin` to limits,
     /// relative to half their range, for the motion between instants. A change beyond path parameter `end` fails.
-    void begin(const PaceChange &change, std::int64_t time, int count, double margin, double end) noexcept
+    void begin(const PaceChange &change, int count, double margin, double end) noexcept
     {
         change_ = change;
-        time_ = time;
         limits_ = Limits<Robot>(commander_.robot);
         instant_ = 0;
         count_ = count;
@@ -49,12 +48,11 @@ class PaceCheck {
     }
 
     /// Start to check the path from `place` to `end`, s, at `pace`. With `begins`, limits are widened to the first state.
-    void begin_rest(double place, double end, double pace, std::int64_t time, bool begins) noexcept
+    void begin_rest(double place, double end, double pace, bool begins) noexcept
     {
         place_ = place;
         end_ = end;
         pace_ = pace;
-        time_ = time;
         limits_ = Limits<Robot>(commander_.robot);
         instant_ = 0;
         places_ = true;
@@ -90,8 +88,8 @@ class PaceCheck {
         const double share = std::min(4 * part, 1.0);
         const PathState s = change_.at(t);
         if (instant_ == 0)
-            starts_within_ = excess(path(s), t, false, 0) <= LIMIT_TOLERANCE;
-        if (s[0] > end_ || excess(path(s), t, instant_ == 0, margin_ * share * share) > LIMIT_TOLERANCE)
+            starts_within_ = excess(path(s), false, 0) <= LIMIT_TOLERANCE;
+        if (s[0] > end_ || excess(path(s), instant_ == 0, margin_ * share * share) > LIMIT_TOLERANCE)
             return Result::failed;
         return instant_++ == count_ ? Result::passed : Result::pending;
     }
@@ -106,19 +104,17 @@ class PaceCheck {
         const auto k = static_cast<std::size_t>(instant_);
         const double s = k <= EVEN_PLACES ? place_ + (end_ - place_) * static_cast<double>(k) / EVEN_PLACES
                                           : std::clamp(peaks[k - EVEN_PLACES - 1], place_, end_);
-        const double t = (s - place_) / pace_;
-        if (excess(path({s, pace_, 0, 0, 0}), t, begins_ && k == 0, 0) > LIMIT_TOLERANCE ||
-            commander_.excess_awaited(limits_, 0, -1, t) > LIMIT_TOLERANCE)
+        if (excess(path({s, pace_, 0, 0, 0}), begins_ && k == 0, 0) > LIMIT_TOLERANCE ||
+            commander_.excess_awaited(limits_, 0, -1) > LIMIT_TOLERANCE)
             return Result::failed;
         ++instant_;
         return k == EVEN_PLACES + peaks.size() ? Result::passed : Result::pending;
     }
 
-    /// Excess `t` s after the start.
-    double excess(const State<Robot::joints> &state, double t, bool widens, double margin) noexcept
+    double excess(const State<Robot::joints> &state, bool widens, double margin) noexcept
     {
         commander_.move(state, setpoint_);
-        return commander_.excess_at(setpoint_, time_ + std::llround(1e9 * t), limits_, widens, margin, -1);
+        return commander_.excess_at(setpoint_, limits_, widens, margin, -1);
     }
 
     static constexpr std::size_t EVEN_PLACES = 100;
@@ -127,7 +123,6 @@ class PaceCheck {
     Setpoint<Robot> setpoint_;
     Limits<Robot> limits_;
     PaceChange change_;
-    std::int64_t time_ = 0;
     int instant_ = 0, count_ = 0, stride_ = 1;
     double margin_ = 0;
     // Last path parameter, s. Rest of a path: its start and its pace.
@@ -278,7 +273,7 @@ class PaceTable {
         const double s = start_ + width_ * (static_cast<double>(computed_) + static_cast<double>(at_) / (PLACES - 1));
         const double later = std::max(s - place, 0.0) / pace_;
         const double T = duration(candidate_);
-        check_.begin(PaceChange(s, pace_, 0, T), now + std::llround(1e9 * later), std::clamp(static_cast<int>(T / INTERVAL), 60, 150), 0,
+        check_.begin(PaceChange(s, pace_, 0, T), std::clamp(static_cast<int>(T / INTERVAL), 60, 150), 0,
                      last_place());
     }
 

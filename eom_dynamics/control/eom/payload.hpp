@@ -17,7 +17,7 @@ struct Body {
     std::array<double, 6> inertia{};         ///< about the center of mass, xx xy xz yy yz zz, kg m^2
 };
 
-/// Payload of all tools, effective from the next setpoint, and its blend time, s.
+/// Payload of all tools, effective from the next setpoint, and the minimum duration of its change, s.
 template <class Robot>
 struct Payload {
     std::array<Body, Robot::tools> at_tool{};
@@ -57,17 +57,15 @@ inline const char *objection(const Body &body) noexcept
     return possible ? nullptr : "no rigid body has the inertia of a payload";
 }
 
-/// Blends payloads along a stream of setpoints.
+/// Changes the payload along a stream of setpoints by a Fade, one change at a time.
 ///
-/// The weight from 1 to 0 is twice continuously differentiable. Time follows the stamps of sent setpoints; in motions of the loop,
-/// and without stamps, it follows the cycles. It never goes back and advances at most LONGEST_RESPONSE_STEP per setpoint, so that
-/// gaps cause no step. A change is at most LONGEST_RESPONSE_STEP ahead of the cycles.
+/// A newer change waits for the end of the present one; the latest one counts. Time follows the stamps of sent setpoints; in motions
+/// of the loop, and without stamps, it follows the cycles. It advances at most LONGEST_RESPONSE_STEP per setpoint, so that gaps cause
+/// no step, and is at most LONGEST_RESPONSE_STEP ahead of the cycles.
 template <class Robot>
-class PayloadBlend {
+class PayloadFade {
   public:
     using Scalar = typename Robot::Scalar;
-    /// Maximum number of concurrent changes.
-    static constexpr std::size_t MOST_CHANGES = 8;
     static constexpr double LONGEST_BLEND = 60;
 
     using Parameters = std::array<double, 10 * Robot::tools>;
@@ -75,7 +73,7 @@ class PayloadBlend {
     /// Set the payload, effective from the next setpoint. Returns the error text, or null.
     const char *change(const Payload<Robot> &payload) noexcept
     {
-        Parameters target = count_ > 0 ? changes_[count_ - 1].target : settled_;
+        Parameters target = final();
         for (std::size_t k = 0; k < Robot::tools; ++k) {
             if (payload.stays[k])
                 continue;
@@ -86,207 +84,156 @@ class PayloadBlend {
         return change(target, payload.blend_time);
     }
 
-    /// Set the body parameters, as in a setpoint, blended in `blend_time` s.
+    /// Set the body parameters, as in a setpoint, with the minimum duration of the fade, s.
     const char *change(const Parameters &target, double blend_time) noexcept
     {
         if (!(blend_time >= 0 && blend_time <= LONGEST_BLEND))
             return "blend_time must be 0 to 60 s";
-        const bool replaces = waits();
-        if (count_ == MOST_CHANGES && !replaces)
-            return "too many changes of the payload are under way";
-        // A pending change is replaced.
-        Change &next = changes_[replaces ? count_ - 1 : count_++];
-        const std::int64_t duration = std::llround(blend_time * 1e9);
-        next.duration = replaces ? std::max(duration, next.duration) : duration;
-        next.waits = true;
-        stays_ = false;
-        next.target = target;
-        present_ = carried(target);
+        next_ = target;
+        duration_ = waits_ ? std::max(duration_, blend_time) : blend_time;
+        waits_ = true;
         return nullptr;
     }
 
-    bool blending() const noexcept { return count_ > 0; }
-    /// Returns true if a change is pending.
-    bool waits() const noexcept { return count_ > 0 && changes_[count_ - 1].waits; }
+    /// Complete all changes, because no command is sent that could step.
+    void complete() noexcept
+    {
+        target_ = final();
+        waits_ = false;
+        fade_.end(), later_.end();
+    }
+
+    /// Returns true if a change is active or pending.
+    bool is_changing() const noexcept { return waits_ || is_fading(); }
+    bool is_fading() const noexcept { return fade_.is_active(); }
+    bool waits() const noexcept { return waits_; }
     /// Returns true if there is a payload or a change.
-    bool loads() const noexcept { return present_ || count_ > 0; }
+    bool loads() const noexcept { return is_changing() || carried(target_); }
 
-    /// Postpone pending changes during a motion with limits that were checked without them.
-    void hold(bool held) noexcept
+    /// Advance to a setpoint with `stamp` (0: no stamp) at the loop time `now`, ns, until commit().
+    void advance(std::int64_t stamp, std::int64_t now) noexcept
     {
-        held_ = held;
-        stays_ = stays_ && !held;
-    }
-    bool held() const noexcept { return held_; }
-
-    /// Freeze the payload at its present value, or with `as_before` at its value before the changes, because limits do not allow
-    /// them. The change restarts at the end of the motion or with the next reference. Returns false if there was nothing to freeze.
-    bool stay(bool as_before = false) noexcept
-    {
-        if (count_ == 0 || (changes_[0].waits && !begins()))
-            return false;
-        Parameters Pd, Pdd;
-        if (!as_before)
-            settled_ = weigh(elapsed_, false, Pd, Pdd);
-        changes_[0] = changes_[count_ - 1];
-        changes_[0].waits = stays_ = true;
-        count_ = 1;
-        return true;
-    }
-    void resume() noexcept { stays_ = false; }
-
-    /// Set the payload of x for its `stamp` (0: no stamp) and the loop time `now`, ns.
-    void at(std::int64_t stamp, std::int64_t now, Setpoint<Robot> &x) const noexcept
-    {
-        x.loaded = loads();
-        if (x.loaded)
-            load(elapsed_at(stamp, now), begins(), x);
+        later_ = fade_;
+        if (!is_fading())
+            return;
+        const std::int64_t passed = stamp != 0 && stamp_ != 0 ? stamp - stamp_ : now - clock_;
+        const std::int64_t most = now - begun_ + LONGEST_RESPONSE_STEP - elapsed_;
+        step_ = std::clamp<std::int64_t>(std::min(passed, most), 0, LONGEST_RESPONSE_STEP);
+        later_.advance(step_);
     }
 
-    /// Set the payload of x predicted at `now` for loop time `time`, ns, without pending changes.
-    void predict(std::int64_t time, std::int64_t now, Setpoint<Robot> &x) const noexcept
+    /// Advance more slowly: see Fade::share(). `before` and `after` are commands without and with the present change.
+    void slow_down(const Robot &robot, const Command<Robot> &before, const Command<Robot> &after) noexcept
     {
-        x.loaded = loads();
-        if (x.loaded)
-            load(elapsed_at(0, now) + std::max<std::int64_t>(time - now, 0), false, x);
+        later_ = fade_;
+        const auto share = [&](const auto &first, const auto &last, const auto &limits, const auto &first_rate, const auto &last_rate) {
+            auto rates = first_rate;
+            for (std::size_t i = 0; i < rates.size(); ++i)
+                rates[i] = std::max(std::fabs(first_rate[i]), std::fabs(last_rate[i]));
+            return fade_.share(step_, difference(first, last), limits, rates);
+        };
+        later_.advance(step_, std::min(share(before.tau, after.tau, robot.upper.taud, before.taud, after.taud),
+                                       share(before.motor_position, after.motor_position, robot.motor_speed, before.motor_velocity,
+                                             after.motor_velocity)));
     }
 
-    /// Returns true if the last change has no duration.
-    bool steps() const noexcept { return count_ > 0 && changes_[count_ - 1].duration == 0; }
-
-    /// Set the payload of x to the largest change possible within `time` s from now (negative: ever), or with `halfway` to the
-    /// middle of the last change at its fastest rate. Returns false if this cannot occur then.
-    bool expect(double time, bool halfway, Setpoint<Robot> &x) const noexcept
+    /// Set the payload of x after advance().
+    void apply(Setpoint<Robot> &x) const noexcept { set(x, later_); }
+    /// Set the payload of x to its present value, without rates.
+    void apply_present(Setpoint<Robot> &x) const noexcept
     {
-        if (count_ == 0)
-            return false;
-        const Change &change = changes_[count_ - 1];
-        const double T = seconds(change.duration), rate = halfway ? Fade::STEEPEST / std::max(T, CYCLE) : 0;
-        const double u = change.waits && time >= 0 && time < T ? time / T : 1;
-        const double part = halfway ? 0.5 : 1 - Fade::weight_at(u);
-        Parameters Pd, Pdd;
-        const Parameters P = change.waits ? weigh(elapsed_, false, Pd, Pdd) : settled_;
-        x.loaded = true;
-        x.Pdd = {};
-        for (std::size_t i = 0; i < P.size(); ++i) {
-            const double away = change.target[i] - P[i];
-            x.P[i] = static_cast<Scalar>(P[i] + part * away);
-            x.Pd[i] = static_cast<Scalar>(rate * away);
-        }
-        return !halfway || time < 0 || (time <= T && T > 0);
+        set(x, fade_);
+        x.Pd = x.Pdd = {};
     }
+    /// Set the payload of x to its value before or after the present change, or after all changes.
+    void apply_before(Setpoint<Robot> &x) const noexcept { set(x, before_); }
+    void apply_after(Setpoint<Robot> &x) const noexcept { set(x, target_); }
+    void apply_final(Setpoint<Robot> &x) const noexcept { set(x, final()); }
 
     /// Commit the setpoint sent with `stamp` at `now`, ns.
-    void keep(std::int64_t stamp, std::int64_t now) noexcept
+    void commit(std::int64_t stamp, std::int64_t now) noexcept
     {
-        if (count_ > 0)
-            advance(stamp, now);
+        fade_ = later_;
+        elapsed_ += step_;
+        step_ = 0;
+        // An overtaken setpoint must not count twice, but the clock may have been set back.
+        if (stamp == 0 || stamp > stamp_ || stamp < stamp_ - CLOCK_JUMP)
+            stamp_ = stamp;
+        clock_ = now;
+    }
+
+    /// Returns true if the pending change can start: the present one has ended.
+    bool can_begin() const noexcept { return waits_ && !is_fading(); }
+    /// Start the pending change with the committed setpoint.
+    void begin() noexcept
+    {
+        before_ = target_;
+        target_ = next_;
+        waits_ = false;
+        begun_ = clock_;
+        elapsed_ = 0;
+        fade_.begin(duration_);
+        later_ = fade_;
+    }
+    /// Set a duration that is long enough for rates. `before` and `after` are commands without and with the change.
+    void begin_fade(const Robot &robot, const Command<Robot> &before, const Command<Robot> &after) noexcept
+    {
+        const MotorVector<Robot> way = difference(before.motor_position, after.motor_position);
+        double least = duration_;
+        for (std::size_t i = 0; i < robot.motor_count(); ++i) { // half of the efforts accelerate the rotors
+            const double limit = std::min(robot.upper.motor_effort[i], robot.upper.motor_sum[robot.motor_joint[i]]);
+            least = std::max(least, std::sqrt(2 * Fade::MOST_BENT * robot.motor_inertia[i] * std::fabs(way[i]) / limit));
+        }
+        fade_.begin(least, difference(before.tau, after.tau), robot.upper.taud, way, robot.motor_speed);
+        later_ = fade_;
     }
 
     /// Advance by the clock until the next setpoint.
-    void go_by_clock() noexcept { stamp_ = 0; }
+    void follow_clock() noexcept { stamp_ = 0; }
 
   private:
-    // Shortest duration of a change in effort-rate checks, s.
-    static constexpr double CYCLE = 1e-3;
     // Stamps that go back further, ns, come from a clock that was set back.
     static constexpr std::int64_t CLOCK_JUMP = 1'000'000'000;
 
-    struct Change {
-        bool waits = false;
-        // Blend time and loop time of the first setpoint, and duration, ns.
-        std::int64_t start = 0, begun = 0, duration = 0;
-        Parameters target{};
-    };
-
-    // Not inlined, so that cycles without payloads do not pay for it.
-    [[gnu::noinline]] void load(std::int64_t elapsed, bool begins, Setpoint<Robot> &x) const noexcept
-    {
-        Parameters Pd, Pdd;
-        const Parameters P = weigh(elapsed, begins, Pd, Pdd);
-        x.loaded = present_ || carried(P);
-        for (std::size_t i = 0; i < P.size(); ++i) {
-            x.P[i] = static_cast<Scalar>(P[i]);
-            x.Pd[i] = static_cast<Scalar>(Pd[i]);
-            x.Pdd[i] = static_cast<Scalar>(Pdd[i]);
-        }
-    }
-
-    /// Returns true if pending changes start with the next setpoint.
-    bool begins() const noexcept { return !held_ && !stays_; }
+    const Parameters &final() const noexcept { return waits_ ? next_ : target_; }
 
     static bool carried(const Parameters &P) noexcept
     {
         return std::any_of(P.begin(), P.end(), [](double x) { return x != 0; });
     }
 
-    /// Parameters and their rates at blend time `elapsed`, ns; with `begins`, pending changes start there.
-    Parameters weigh(std::int64_t elapsed, bool begins, Parameters &Pd, Parameters &Pdd) const noexcept
+    void set(Setpoint<Robot> &x, const Parameters &P) const noexcept
     {
-        Parameters P = settled_;
-        Pd = Pdd = {};
-        for (std::size_t c = 0; c < count_ && (begins || !changes_[c].waits); ++c) {
-            const Change &change = changes_[c];
-            const std::int64_t since = change.waits ? 0 : elapsed - change.start;
-            // A completed change overrides earlier changes.
-            if (since >= change.duration) {
-                P = change.target;
-                Pd = Pdd = {};
-                continue;
-            }
-            const double T = seconds(change.duration);
-            const double u = seconds(since) / T;
-            const double w = Fade::weight_at(u), wd = Fade::slope_at(u) / T, wdd = Fade::bend_at(u) / (T * T);
-            for (std::size_t i = 0; i < P.size(); ++i) {
-                const double away = P[i] - change.target[i];
-                Pdd[i] = w * Pdd[i] + 2 * wd * Pd[i] + wdd * away;
-                Pd[i] = w * Pd[i] + wd * away;
-                P[i] = change.target[i] + w * away;
-            }
-        }
-        return P;
+        x.loaded = loads();
+        if (x.loaded)
+            load(x, P);
+    }
+    void set(Setpoint<Robot> &x, const Fade &fade) const noexcept
+    {
+        x.loaded = loads();
+        if (x.loaded)
+            load(x, fade);
     }
 
-    [[gnu::noinline]] void advance(std::int64_t stamp, std::int64_t now) noexcept
+    // Not inlined, so that cycles without payloads do not pay for it.
+    [[gnu::noinline]] void load(Setpoint<Robot> &x, const Parameters &P) const noexcept
     {
-        elapsed_ = elapsed_at(stamp, now);
-        // An overtaken setpoint must not count twice, but the clock may have been set back.
-        if (stamp == 0 || stamp > stamp_ || stamp < stamp_ - CLOCK_JUMP)
-            stamp_ = stamp;
-        clock_ = now;
-        std::size_t ended = 0;
-        for (std::size_t c = 0; c < count_ && (begins() || !changes_[c].waits); ++c) {
-            Change &change = changes_[c];
-            if (change.waits) {
-                change.start = elapsed_;
-                change.begun = now;
-                change.waits = false;
-            }
-            if (elapsed_ - change.start >= change.duration)
-                ended = c + 1;
-        }
-        if (ended == 0)
+        for (std::size_t i = 0; i < P.size(); ++i)
+            x.P[i] = static_cast<Scalar>(P[i]);
+        x.Pd = x.Pdd = {};
+    }
+    [[gnu::noinline]] void load(Setpoint<Robot> &x, const Fade &fade) const noexcept
+    {
+        load(x, target_);
+        if (!fade.is_active())
             return;
-        settled_ = changes_[ended - 1].target;
-        std::move(changes_.begin() + static_cast<std::ptrdiff_t>(ended), changes_.begin() + count_, changes_.begin());
-        count_ -= ended;
-        if (count_ == 0)
-            elapsed_ = stamp_ = 0;
-    }
-
-    /// Blend time, ns, at a setpoint that may be sent.
-    std::int64_t elapsed_at(std::int64_t stamp, std::int64_t now) const noexcept
-    {
-        if (count_ == 0 || changes_[0].waits)
-            return elapsed_;
-        const bool stamped = stamp != 0 && stamp_ != 0;
-        const std::int64_t passed = stamped ? stamp - stamp_ : now - clock_;
-        std::int64_t elapsed = elapsed_ + std::clamp<std::int64_t>(passed, 0, LONGEST_RESPONSE_STEP);
-        for (std::size_t c = 0; c < count_ && !changes_[c].waits; ++c) {
-            const std::int64_t clock = std::max<std::int64_t>(now - changes_[c].begun, 0);
-            elapsed = std::min(elapsed, changes_[c].start + clock + LONGEST_RESPONSE_STEP);
+        const double w = fade.weight(), wd = fade.rate(), wdd = fade.second();
+        for (std::size_t i = 0; i < target_.size(); ++i) {
+            const double away = before_[i] - target_[i];
+            x.P[i] = static_cast<Scalar>(target_[i] + w * away);
+            x.Pd[i] = static_cast<Scalar>(wd * away);
+            x.Pdd[i] = static_cast<Scalar>(wdd * away);
         }
-        return std::max(elapsed, elapsed_);
     }
 
     static void write(const Body &body, double *P) noexcept
@@ -306,12 +253,14 @@ class PayloadBlend {
         std::copy(std::begin(values), std::end(values), P);
     }
 
-    std::array<Change, MOST_CHANGES> changes_{};
-    std::size_t count_ = 0;
-    Parameters settled_{};
-    // Blend time; stamp (0: no stamp) and loop time of the last sent setpoint, ns.
-    std::int64_t elapsed_ = 0, stamp_ = 0, clock_ = 0;
-    bool present_ = false, held_ = false, stays_ = false;
+    // Payload before and after the present change, and of the pending change with its minimum duration, s.
+    Parameters before_{}, target_{}, next_{};
+    double duration_ = 0;
+    bool waits_ = false;
+    // Fade at the last command, and after advance().
+    Fade fade_, later_;
+    // Times, ns: start of the change, elapsed time, advance; stamp (0: no stamp) and loop time of the last sent setpoint.
+    std::int64_t begun_ = 0, elapsed_ = 0, step_ = 0, stamp_ = 0, clock_ = 0;
 };
 
 } // namespace eom

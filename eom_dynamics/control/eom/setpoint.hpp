@@ -81,7 +81,7 @@ struct OptionalBase {
 ///
 /// W is the wrench that the robot exerts at each tool, in the tool frame: moment x y z, force x y z. Commanded stiffness k is read
 /// only at joints with variable stiffness; deflections and friction states only with damped springs and presliding friction, see
-/// DeflectionFilter. Payloads P are read only if `loaded`, see PayloadBlend: mass, first moment x y z, inertia about the origin of
+/// DeflectionFilter. Payloads P are read only if `loaded`, see PayloadFade: mass, first moment x y z, inertia about the origin of
 /// the tool frame xx xy xz yy yz zz.
 template <class Robot>
 struct Setpoint : OptionalBase<typename Robot::Scalar> {

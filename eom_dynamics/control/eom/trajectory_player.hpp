@@ -370,7 +370,7 @@ class TrajectoryPlayer {
                     tried.evaluate(at + (end - at) * share, state);
                     commander_.move(state, x);
                 },
-                plan_.begin, end - at, TRANSITION_SAMPLES, plan_.excess);
+                TRANSITION_SAMPLES, plan_.excess);
             if (excess < plan_.excess) {
                 plan_.excess = excess;
                 plan_.end = end;
@@ -401,7 +401,7 @@ class TrajectoryPlayer {
             plan_.transition.evaluate(plan_.start + duration * share, state);
             commander_.move(state, x);
         };
-        return commander_.worst_of(Refusal::transition, motion, plan_.begin, duration, TRANSITION_SAMPLES);
+        return commander_.worst_of(Refusal::transition, motion, TRANSITION_SAMPLES);
     }
 
     /// Returns true if the transition from a motion leaves the range of a joint that starts within it, if limits are refused.

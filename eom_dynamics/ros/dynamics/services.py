@@ -107,8 +107,7 @@ class PayloadTopic:
         if self._waiting:
             values["payload"] = "is compiled for the first time"
         elif "payload" in values and (record := loop.record).blending and record.valid:
-            stays = record.payload_stays
-            values["payload"] += f"; changes no further: {loop.loop.text('overload')}" if stays else "; changing"
+            values["payload"] += "; changing"
         return values
 
     def _receive(self, message: Payload) -> None:

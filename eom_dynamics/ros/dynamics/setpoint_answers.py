@@ -239,8 +239,6 @@ class SetpointAnswers:
         followed = record.followed
         loop.loop.update(now)
         record = loop.record
-        if record.blending and record.payload_stays:
-            self._node.warn("the payload changes no further", loop.loop.text("overload"))
         if not (record.valid and (always or record.followed > followed)):
             return False
         self._shapes.forget()

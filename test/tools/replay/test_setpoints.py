@@ -101,7 +101,7 @@ def test_recorded_payloads_are_those_of_the_namespace(tmp_path: Path) -> None:
     assert "payload: mass must not be negative, is -1 kg" in report.refusals.reasons
     efforts = np.array([found.effort for _, found in read_bag(tmp_path / "out")["/arm/feedforward"]])
     heavier = np.any(np.abs(efforts - ElasticArm(ROBOT).feedforward(*STATES).tau) > 1e-3, axis=1)
-    assert np.flatnonzero(heavier).tolist() == list(range(20, 90))
+    assert np.flatnonzero(heavier).tolist() == list(range(21, 91))
     (shown,) = read_records(tmp_path / "in", ROBOT)
     np.testing.assert_array_equal(shown.command.values["effort"], efforts, err_msg="a report computes the same")
 
