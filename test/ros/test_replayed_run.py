@@ -81,16 +81,14 @@ def test_all_commands_of_a_run_are_replayed_to_the_last_bit(start, tmp_path):
         node.spin(2e-3)
 
     def stream(first, last):
-        node.publish(next(states(first, first + 1)), at=500_000 * first + 1)
-        # A payload begins to change at its first setpoint, and is at most 20 ms of stamps ahead of the clock from
-        # then on: a node that is held up before that setpoint takes those behind it at times that no bag has.
-        node.answers_to(500_000 * first + 1)
-        for k, state in enumerate(states(first + 1, last), first + 1):
+        # The change of a payload is at most 20 ms of stamps ahead of the clock since its start, at any setpoint: a
+        # delayed node would process the next setpoints of a queue at times that no bag has.
+        for k, state in enumerate(states(first, last), first):
             if k % 50 in (20, 21):
                 refuse(state, k)
                 continue
             node.publish(state, at=500_000 * k + 1)
-            node.spin(2e-3)
+            node.answers_to(500_000 * k + 1)
 
     tool = eom.load_robot(robot).tools[0].name
     run.carry(eom.Payload(0.2, [0.05, 0.0, 0.0], tool=tool), 0.1)
