@@ -16,6 +16,7 @@ import numpy as np
 
 from eom_dynamics.arrays import Array
 from eom_dynamics.elastic import ElasticArm
+from eom_dynamics.exceptions import RobotDescriptionError
 from eom_dynamics.identification import Excitation, ExcitationOptions
 from eom_dynamics.identification.elastic.arm import ArmFit, identify_arm
 from eom_dynamics.identification.elastic.options import check_elastic
@@ -87,6 +88,8 @@ def plan(
         TrajectoryError: no motion is within the limits of the robot.
     """
     check_elastic(robot)
+    if rigid := [joint.name for joint in robot.independent_joints if joint.spring.is_rigid]:
+        raise RobotDescriptionError(f"{', '.join(rigid)}: rigid; each joint needs a spring")
     limits = {joint.name: _limits(joint) for joint in robot.joints}
 
     def excitation(period: float) -> Excitation:

@@ -48,12 +48,12 @@ class PaceKeeper {
     bool carries(const PathTime &time, const Path &path, std::int64_t now) noexcept
     {
         table_.clear();
-        return carries(path, time.at(now)[0], now, time.last().pace(), end_, false);
+        return carries(path, time.at(now)[0], time.last().pace(), end_, false);
     }
 
     /// Returns true if a path from `place` to `end`, s, meets limits at `pace`; with `begins`, the motion starts there.
     template <class Path>
-    bool carries(const Path &path, double place, std::int64_t now, double pace, double end, bool begins) const noexcept
+    bool carries(const Path &path, double place, double pace, double end, bool begins) const noexcept
     {
         if (pace == 0)
             return true;
@@ -74,7 +74,7 @@ class PaceKeeper {
         const PathState at = time.at(now + ahead());
         const double of = commander_.loaded() ? last : 1;
         if (now > tabulated_ && of > 0 && at[0] < end_)
-            table_.advance(path, at[0], of, commander_.parameters.stop_duration, now, max_checks(TABLE_RATE, commander_.period));
+            table_.advance(path, at[0], of, commander_.parameters.stop_duration, max_checks(TABLE_RATE, commander_.period));
         tabulated_ = now;
         if (!(period > 0))
             return false;

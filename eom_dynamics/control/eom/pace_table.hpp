@@ -160,10 +160,10 @@ class PaceTable {
         checks_ = false;
     }
 
-    /// Compute durations of stops from `pace`, at least `shortest` s, by checks of `left` setpoints. The path
-    /// parameter is `place` at loop time `now`, ns.
+    /// Compute durations of stops from `pace`, at least `shortest` s, by checks of `left` setpoints. `place` is the present path
+    /// parameter.
     template <class Path>
-    void advance(const Path &path, double place, double pace, double shortest, std::int64_t now, int left) noexcept
+    void advance(const Path &path, double place, double pace, double shortest, int left) noexcept
     {
         if (pace != pace_ || shortest != shortest_) {
             clear();
@@ -182,7 +182,7 @@ class PaceTable {
                 candidate_ = first_candidate();
                 at_ = 0;
                 passes_ = true;
-                begin_check(place, now);
+                begin_check();
             }
             const auto result = check_.advance(path, left);
             if (result == PaceCheck<Robot>::Result::pending)
@@ -200,7 +200,7 @@ class PaceTable {
                 ++known_;
                 checks_ = false;
             } else {
-                begin_check(place, now);
+                begin_check();
             }
         }
     }
@@ -267,14 +267,12 @@ class PaceTable {
     }
     const Segment &at(std::int64_t k) const noexcept { return ring_[static_cast<std::size_t>(k) % SIZE]; }
 
-    void begin_check(double place, std::int64_t now) noexcept
+    void begin_check() noexcept
     {
         checks_ = true;
         const double s = start_ + width_ * (static_cast<double>(computed_) + static_cast<double>(at_) / (PLACES - 1));
-        const double later = std::max(s - place, 0.0) / pace_;
         const double T = duration(candidate_);
-        check_.begin(PaceChange(s, pace_, 0, T), std::clamp(static_cast<int>(T / INTERVAL), 60, 150), 0,
-                     last_place());
+        check_.begin(PaceChange(s, pace_, 0, T), std::clamp(static_cast<int>(T / INTERVAL), 60, 150), 0, last_place());
     }
 
     // Number of segments of a short path, and longest segment, s.

@@ -132,7 +132,7 @@ class TrajectoryPlayer {
     {
         const SplinePath<n> path{plan_.transition, trajectories_.taken(slot_)};
         const double from = seconds(plan_.begin - plan_.origin);
-        return pace_.carries(path, from, plan_.begin, pace, std::max(path.spline.end(), plan_.end), true);
+        return pace_.carries(path, from, pace, std::max(path.spline.end(), plan_.end), true);
     }
 
     /// Play the planned trajectory, or queue it until its start, replacing the queued one. Returns true if it starts now.
